@@ -23,16 +23,16 @@ fx_status fx_fail(fx_status status, const char *fmt, ...) {
 }
 
 fx_status fx_fail_context(fx_status status, const char *fmt, ...) {
-    char buf[TEXT_SIZE];
+    char buf[2 * TEXT_SIZE];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(buf, sizeof buf, fmt, ap);
+    int n = vsnprintf(buf, TEXT_SIZE, fmt, ap);
     va_end(ap);
     if (n < 0)
         return status;
-    size_t used = (size_t)n < sizeof buf ? (size_t)n : sizeof buf - 1;
+    size_t used = n < TEXT_SIZE ? (size_t)n : TEXT_SIZE - 1;
     snprintf(buf + used, sizeof buf - used, ": %s", text);
-    memcpy(text, buf, sizeof text);
+    memcpy(text, buf, TEXT_SIZE - 1);
     return status;
 }
 
