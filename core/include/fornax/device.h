@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+typedef struct fx_context fx_context; /* devices and caches */
 typedef struct fx_device fx_device; /* borrowed from its context */
 typedef struct fx_array fx_array;   /* reference counted */
 typedef struct fx_exec fx_exec;

@@ -17,7 +17,6 @@
 extern "C" {
 #endif
 
-typedef struct fx_context fx_context; /* devices and caches: device.h */
 typedef struct fx_trace fx_trace;     /* a function being written */
 typedef struct fx_func fx_func;       /* a finished function: immutable, reference counted */
 typedef struct fx_node *fx_val;       /* a value; NULL after an error */
@@ -26,11 +25,11 @@ typedef struct fx_node *fx_val;       /* a value; NULL after an error */
 typedef void (*fx_trace_fn)(fx_trace *t, const fx_val *in, fx_val *out, void *user);
 
 /* Traces fn on n_in inputs of the given types. *out is owned by the caller (fx_func_unref). */
-FX_API fx_status fx_trace_func(fx_context *cx, fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out,
+FX_API fx_status fx_trace_func(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out,
                                fx_func **out);
 /* The same without a callback: begin, fx_input..., operations, end. fx_trace_end destroys the trace,
  * also when it fails; fx_trace_abandon drops one that is not wanted any more. */
-FX_API fx_status fx_trace_begin(fx_context *cx, fx_trace **out);
+FX_API fx_status fx_trace_begin(fx_trace **out);
 FX_API fx_val fx_input(fx_trace *t, fx_spec spec);
 FX_API fx_status fx_trace_end(fx_trace *t, int n_out, const fx_val *out, fx_func **func);
 FX_API void fx_trace_abandon(fx_trace *t);
@@ -96,6 +95,7 @@ FX_API fx_val fx_silu(fx_val x);
 FX_API fx_val fx_softplus(fx_val x);  /* log(1+exp(x)), stable */
 FX_API fx_val fx_log_sigmoid(fx_val x);
 FX_API fx_val fx_logaddexp(fx_val x, fx_val y);
+FX_API fx_val fx_is_nan(fx_val x); /* bool */
 
 /* Shape. */
 FX_API fx_val fx_reshape(fx_val x, int rank, const int64_t *dims); /* one dimension may be -1: inferred */

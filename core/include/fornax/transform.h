@@ -33,7 +33,10 @@ FX_API fx_status fx_jvp(const fx_func *f, fx_args wrt, fx_func **out);
 FX_API fx_status fx_vmap(const fx_func *f, const int *in_axes, const int *out_axes, int64_t size, fx_func **out);
 /* The same function; its derivative recomputes f instead of keeping its intermediates. */
 FX_API fx_status fx_remat(const fx_func *f, fx_func **out);
-/* f with its own reverse rule. fwd: x... -> (results of f..., residuals...); bwd: (residuals...,
+/* f with its own forward rule, from which the reverse rule follows by transposition. jvp: (x..., tangents of
+ * all x...) -> (results of f..., their tangents...), linear in the tangents. All inputs and results are floats. */
+FX_API fx_status fx_custom_jvp(const fx_func *f, const fx_func *jvp, fx_func **out);
+/* f with its own reverse rule only: forward mode through it is an error. fwd: x... -> (results of f..., residuals...); bwd: (residuals...,
  * cotangents of all results...) -> cotangents of all x. */
 FX_API fx_status fx_custom_vjp(const fx_func *f, const fx_func *fwd, const fx_func *bwd, fx_func **out);
 
