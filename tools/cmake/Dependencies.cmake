@@ -40,7 +40,8 @@ endmacro()
 fx_find_pkg(JANSSON jansson libjansson-dev REQUIRED)
 fx_find_pkg(XXHASH libxxhash libxxhash-dev REQUIRED)
 fx_find_header(UTHASH uthash.h uthash-dev REQUIRED)
-fx_find_header(STB stb/stb_image.h libstb-dev REQUIRED)
+fx_find_pkg(PNG libpng libpng-dev REQUIRED)
+fx_find_pkg(JPEG libjpeg libjpeg-dev REQUIRED)
 fx_find_pkg(LIBZIP libzip libzip-dev OPTIONAL)
 fx_find_header(VKFFT vkFFT.h libvkfft-dev OPTIONAL PATH_SUFFIXES vkFFT vkfft)
 
@@ -50,8 +51,12 @@ if(FX_MISSING)
           "Install them: apt-get install ${missing}\nor let ./tools/setup do it.")
 endif()
 
-list(APPEND FX_CORE_LIBRARIES PkgConfig::JANSSON PkgConfig::XXHASH)
+list(APPEND FX_CORE_LIBRARIES PkgConfig::JANSSON PkgConfig::XXHASH PkgConfig::PNG PkgConfig::JPEG)
 if(LIBZIP_FOUND)
   list(APPEND FX_CORE_LIBRARIES PkgConfig::LIBZIP)
   list(APPEND FX_CORE_DEFINITIONS FX_HAVE_LIBZIP=1)
 endif()
+
+# Where the program looks for the data that comes with it (see core/io/digits.c).
+list(APPEND FX_CORE_DEFINITIONS FX_DATA_SOURCE_DIR="${CMAKE_SOURCE_DIR}/data"
+     FX_DATA_INSTALL_DIR="${CMAKE_INSTALL_FULL_DATADIR}/fornax")

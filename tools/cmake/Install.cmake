@@ -7,6 +7,7 @@ if(TARGET fornax_tool)
 endif()
 install(DIRECTORY core/include/fornax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fornax PATTERN "*.py" EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fornax)
 install(EXPORT fornax-targets NAMESPACE fornax:: DESTINATION ${package_dir})

@@ -15,12 +15,11 @@ if(sources)
   add_dependencies(programs fornax_tool)
 endif()
 
-# What examples may link besides the library: images (stb) and JSON (jansson).
+# What examples may link besides the library: JSON (jansson).
 function(fx_example name)
   add_executable(${name} ${ARGN})
   add_dependencies(programs ${name})
   target_link_libraries(${name} PRIVATE fornax Threads::Threads PkgConfig::JANSSON m)
-  target_include_directories(${name} SYSTEM PRIVATE ${STB_INCLUDE_DIR})
   target_compile_definitions(${name} PRIVATE FX_EXAMPLES_DIR="${CMAKE_SOURCE_DIR}/examples")
 endfunction()
 

@@ -6,5 +6,6 @@
 #include <fornax/trace.h>
 #include <fornax/transform.h>
 #include <fornax/device.h>
+#include <fornax/io.h>
 
 #endif

@@ -1,0 +1,258 @@
+/* file.c - maps, atomic writes and folder lists on POSIX. */
+#include "core/io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+fx_quoted fx_quote(const char *s) {
+    fx_quoted q;
+    size_t n = 0, i = 0;
+    q.text[n++] = '"';
+    for (; s[i] && i < 80; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c < 32 || c > 126)
+            n += (size_t)snprintf(q.text + n, 5, "\\x%02x", c);
+        else
+            q.text[n++] = (char)c;
+    }
+    strcpy(q.text + n, s[i] ? "...\"" : "\"");
+    return q;
+}
+
+static fx_status fail_errno(const char *what, const char *path, int code) {
+    fx_status status = code == ENOENT || code == ENOTDIR ? FX_NOT_FOUND : code == ENOMEM ? FX_OUT_OF_MEMORY : FX_IO_ERROR;
+    return fx_fail(status, "%s %s: %s", what, FX_QUOTE(path), strerror(code));
+}
+
+/* open() that survives signals and does not hang on a pipe. */
+static int open_retry(const char *path, int flags, mode_t mode) {
+    int fd;
+    do
+        fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+fx_status fx_file_map_open(const char *path, fx_file_map *out) {
+    *out = (fx_file_map){(const unsigned char *)"", 0, false};
+    if (!path || !*path)
+        return fx_fail(FX_INVALID_ARGUMENT, "reading a file; expected a path; got an empty one");
+    int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return fail_errno("cannot open", path, errno);
+    fx_status status = FX_OK;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        status = fail_errno("cannot examine", path, errno);
+    else if (!S_ISREG(st.st_mode))
+        status = fx_fail(FX_IO_ERROR, "cannot read %s; expected a regular file; got %s", FX_QUOTE(path),
+                         S_ISDIR(st.st_mode) ? "a folder" : "a pipe or device");
+    else if ((uintmax_t)st.st_size > SIZE_MAX / 2)
+        status = fx_fail(FX_IO_ERROR, "cannot read %s: too large for this machine", FX_QUOTE(path));
+    else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            status = fail_errno("cannot map", path, errno);
+        else
+            *out = (fx_file_map){p, (size_t)st.st_size, true};
+    }
+    close(fd);
+    return status;
+}
+
+void fx_file_map_close(fx_file_map *map) {
+    if (map->mapped)
+        munmap((void *)(uintptr_t)map->data, map->size);
+    *map = (fx_file_map){(const unsigned char *)"", 0, false};
+}
+
+fx_status fx_file_begin(const char *path, fx_file_writer *w) {
+    *w = (fx_file_writer){-1, NULL, NULL};
+    if (!path || !*path)
+        return fx_fail(FX_INVALID_ARGUMENT, "writing a file; expected a path; got an empty one");
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return fx_fail(FX_IO_ERROR, "cannot write %s: it is a folder; give a file name", FX_QUOTE(path));
+    w->path = exists ? realpath(path, NULL) : fx_strdup(path); /* a link keeps being a link: its target is replaced */
+    if (!w->path)
+        return fail_errno("cannot write", path, errno);
+    if (exists && !S_ISREG(st.st_mode)) {
+        w->fd = open_retry(path, O_WRONLY, 0);
+    } else {
+        size_t size = strlen(w->path) + 48;
+        if (!(w->temp = malloc(size))) {
+            fx_file_abort(w);
+            return fx_fail_oom(size);
+        }
+        for (unsigned i = 0; i < 1000; i++) {
+            snprintf(w->temp, size, "%s.%ld.%u.tmp", w->path, (long)getpid(), i);
+            w->fd = open_retry(w->temp, O_WRONLY | O_CREAT | O_EXCL, exists ? (st.st_mode & 0777) | S_IWUSR : 0666);
+            if (w->fd >= 0 || errno != EEXIST)
+                break;
+        }
+    }
+    if (w->fd < 0) {
+        fx_status status = fail_errno("cannot write", path, errno);
+        free(w->temp); /* not ours to unlink */
+        w->temp = NULL;
+        fx_file_abort(w);
+        return status;
+    }
+    return FX_OK;
+}
+
+fx_status fx_file_write(fx_file_writer *w, const void *data, size_t size) {
+    const char *p = data;
+    while (size > 0) {
+        ssize_t n = write(w->fd, p, size < (1u << 30) ? size : 1u << 30);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_errno("cannot write", w->path, errno);
+        p += n;
+        size -= (size_t)n;
+    }
+    return FX_OK;
+}
+
+/* Makes a rename durable. Some file systems cannot sync a folder; that is no error. */
+static void sync_folder_of(const char *path) {
+    char *dir = fx_strdup(path);
+    if (!dir)
+        return;
+    char *slash = strrchr(dir, '/');
+    if (slash)
+        slash[slash == dir] = '\0';
+    int fd = open_retry(slash ? dir : ".", O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(dir);
+}
+
+fx_status fx_file_commit(fx_file_writer *w) {
+    fx_status status = FX_OK;
+    if (w->temp && fsync(w->fd) != 0)
+        status = fail_errno("cannot flush", w->path, errno);
+    int failed = close(w->fd);
+    w->fd = -1;
+    if (status == FX_OK && failed)
+        status = fail_errno("cannot write", w->path, errno);
+    if (status == FX_OK && w->temp) {
+        if (rename(w->temp, w->path) != 0) {
+            status = fail_errno("cannot replace", w->path, errno);
+        } else {
+            sync_folder_of(w->path);
+            free(w->temp);
+            w->temp = NULL;
+        }
+    }
+    fx_file_abort(w);
+    return status;
+}
+
+void fx_file_abort(fx_file_writer *w) {
+    if (w->fd >= 0)
+        close(w->fd);
+    if (w->temp)
+        unlink(w->temp);
+    free(w->temp);
+    free(w->path);
+    *w = (fx_file_writer){-1, NULL, NULL};
+}
+
+fx_status fx_file_replace(const char *path, const void *data, size_t size) {
+    fx_file_writer w;
+    FX_TRY(fx_file_begin(path, &w));
+    fx_status status = fx_file_write(&w, data, size);
+    if (status == FX_OK)
+        return fx_file_commit(&w);
+    fx_file_abort(&w);
+    return status;
+}
+
+static bool has_type(const char *path, mode_t type) {
+    struct stat st;
+    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == type;
+}
+
+bool fx_file_exists(const char *path) { return has_type(path, S_IFREG); }
+bool fx_folder_exists(const char *path) { return has_type(path, S_IFDIR); }
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+fx_status fx_folder_list(const char *path, fx_names *out) {
+    *out = (fx_names){NULL, 0};
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fail_errno("cannot open folder", path, errno);
+    fx_status status = FX_OK;
+    size_t room = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *e = readdir(dir);
+        if (!e) {
+            if (errno)
+                status = fail_errno("cannot list folder", path, errno);
+            break;
+        }
+        if (e->d_name[0] == '.')
+            continue;
+        if (out->count == room) {
+            room = room ? 2 * room : 64;
+            char **more = realloc(out->names, room * sizeof *more);
+            if (!more) {
+                status = fx_fail_oom(room * sizeof *more);
+                break;
+            }
+            out->names = more;
+        }
+        struct stat st;
+        bool folder = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+        size_t len = strlen(e->d_name);
+        char *name = malloc(len + 2);
+        if (!name) {
+            status = fx_fail_oom(len + 2);
+            break;
+        }
+        memcpy(name, e->d_name, len);
+        strcpy(name + len, folder ? "/" : "");
+        out->names[out->count++] = name;
+    }
+    closedir(dir);
+    if (status != FX_OK)
+        fx_names_free(out);
+    else if (out->count)
+        qsort(out->names, out->count, sizeof *out->names, compare_names);
+    return status;
+}
+
+void fx_names_free(fx_names *names) {
+    for (size_t i = 0; i < names->count; i++)
+        free(names->names[i]);
+    free(names->names);
+    *names = (fx_names){NULL, 0};
+}
+
+char *fx_strdup(const char *s) {
+    size_t size = strlen(s) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, s, size) : NULL;
+}
+
+char *fx_path_join(const char *dir, const char *name) {
+    size_t size = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", dir, name);
+    return path;
+}
