@@ -146,9 +146,9 @@ static inline long peak_bytes(void) {
 
 #define ck_assert_error_says(part) \
     ck_assert_msg(strstr(fx_last_error(), part) != NULL, "error text \"%s\" does not say \"%s\"", fx_last_error(), part)
-#define ck_assert_fx_ok(expr)                                                                  \
-    do {                                                                                       \
-        fx_status ck_status_ = (expr);                                                         \
+#define ck_assert_fx_ok(expr)                                                                      \
+    do {                                                                                           \
+        fx_status ck_status_ = (expr);                                                             \
         ck_assert_msg(ck_status_ == FX_OK, "%s: %s", fx_status_name(ck_status_), fx_last_error()); \
     } while (0)
 

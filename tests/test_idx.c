@@ -18,10 +18,14 @@ START_TEST(e009_every_element_type_reads_in_native_order) {
         const void *want;
         size_t bytes;
     } cases[] = {
-        {"u8", "u8[2,2]", (uint8_t[]){0, 255, 7, 8}, 4},   {"i8", "s8[2]", (int8_t[]){-128, 127}, 2},
-        {"i16", "s16[2]", (int16_t[]){-2, 300}, 4},        {"i32", "s32[2]", (int32_t[]){-70000, 1}, 8},
-        {"f32", "f32[2]", (float[]){1.5f, -2}, 8},         {"f64", "f64[1]", (double[]){0.1}, 8},
-        {"rank0", "u8[]", (uint8_t[]){5}, 1},              {"zero", "u8[0,28,28]", "", 0},
+        {"u8", "u8[2,2]", (uint8_t[]){0, 255, 7, 8}, 4},
+        {"i8", "s8[2]", (int8_t[]){-128, 127}, 2},
+        {"i16", "s16[2]", (int16_t[]){-2, 300}, 4},
+        {"i32", "s32[2]", (int32_t[]){-70000, 1}, 8},
+        {"f32", "f32[2]", (float[]){1.5f, -2}, 8},
+        {"f64", "f64[1]", (double[]){0.1}, 8},
+        {"rank0", "u8[]", (uint8_t[]){5}, 1},
+        {"zero", "u8[0,28,28]", "", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fx_host_array a = load(files, n, cases[i].name, cases[i].spec);
@@ -35,10 +39,17 @@ END_TEST
 START_TEST(e009_damaged_and_hostile_files_are_refused_with_the_reason) {
     static const struct {
         const char *name, *says;
-    } want[] = {{"gz (u8)", "gzip"},          {"truncated_data", "3 data bytes; expected 4"}, {"truncated_dims", "dimensions"},
-                {"trailing", "3 data bytes; expected 2"}, {"dims_overflow", "overflows"}, {"dims_huge", "expected 4294967295"},
-                {"bad_type", "element type 0x0a"}, {"bad_magic", "magic number"}, {"little_endian_dims", "expected 50331648"},
-                {"rank_255", "dimensions"},   {"empty_file", "too short"}};
+    } want[] = {{"gz (u8)", "gzip"},
+                {"truncated_data", "3 data bytes; expected 4"},
+                {"truncated_dims", "dimensions"},
+                {"trailing", "3 data bytes; expected 2"},
+                {"dims_overflow", "overflows"},
+                {"dims_huge", "expected 4294967295"},
+                {"bad_type", "element type 0x0a"},
+                {"bad_magic", "magic number"},
+                {"little_endian_dims", "expected 50331648"},
+                {"rank_255", "dimensions"},
+                {"empty_file", "too short"}};
     size_t n;
     case_file *files = case_files("E-009", &n);
     ck_assert_uint_eq(n, sizeof want / sizeof *want + 8);

@@ -4,13 +4,24 @@
 START_TEST(e007_types_and_headers_that_must_be_refused) {
     static const struct {
         const char *name, *says;
-    } want[] = {{"object.npy", "never unpickled"}, {"structured.npy", "structured"}, {"unicode.npy", "<U5"},
-                {"complex.npy", "<c8"},            {"datetime.npy", "<M8[ns]"},      {"longdouble.npy", "<f16"},
-                {"subarray.npy", "sub-array"},     {"data_short.npy", "expected 16"}, {"data_long.npy", "8 data bytes; expected 4"},
-                {"header_len_past_end.npy", "beyond the end"}, {"shape_overflow.npy", "overflows"},
-                {"shape_huge.npy", "expected 4000000000000"}, {"negative.npy", "negative"}, {"version_9.npy", "version 9"},
-                {"code.npy", "not a tuple of integers"}, {"missing_key.npy", "lacks fortran_order"},
-                {"no_magic.npy", "magic"},         {"zero.npy", "0 bytes"}};
+    } want[] = {{"object.npy", "never unpickled"},
+                {"structured.npy", "structured"},
+                {"unicode.npy", "<U5"},
+                {"complex.npy", "<c8"},
+                {"datetime.npy", "<M8[ns]"},
+                {"longdouble.npy", "<f16"},
+                {"subarray.npy", "sub-array"},
+                {"data_short.npy", "expected 16"},
+                {"data_long.npy", "8 data bytes; expected 4"},
+                {"header_len_past_end.npy", "beyond the end"},
+                {"shape_overflow.npy", "overflows"},
+                {"shape_huge.npy", "expected 4000000000000"},
+                {"negative.npy", "negative"},
+                {"version_9.npy", "version 9"},
+                {"code.npy", "not a tuple of integers"},
+                {"missing_key.npy", "lacks fortran_order"},
+                {"no_magic.npy", "magic"},
+                {"zero.npy", "0 bytes"}};
     size_t n;
     case_file *files = case_files("E-007", &n);
     ck_assert_uint_eq(n, sizeof want / sizeof *want);

@@ -3,7 +3,8 @@
 
 #include "case_files.h"
 
-static const void *data_of(const fx_safetensors *f, const char *name, const char *type, const char *spec, size_t bytes) {
+static const void *data_of(const fx_safetensors *f, const char *name, const char *type, const char *spec,
+                           size_t bytes) {
     const fx_named_tensor *t = fx_safetensors_find(f, name);
     char text[64];
     ck_assert_msg(t != NULL, "no tensor %s", name);
@@ -90,7 +91,7 @@ static fx_status refuse(const char *name, const void *data, size_t size) {
 START_TEST(e003_header_length_that_lies_is_refused_quickly) {
     static const struct {
         const char *name, *says;
-    } want[] = {{"n_plus_1", "beyond the end"}, {"n_2_63", "beyond the end"},    {"n_max", "beyond the end"},
+    } want[] = {{"n_plus_1", "beyond the end"}, {"n_2_63", "beyond the end"},     {"n_max", "beyond the end"},
                 {"n_zero", "does not begin"},   {"n_100MB_plus_1", "beyond the"}, {"seven_bytes", "too short"},
                 {"empty_file", "too short"},    {"header_cut", "beyond the end"}, {"n_minus_8", "not valid JSON"},
                 {"pytorch_zip", "zip archive"}};
@@ -113,12 +114,21 @@ END_TEST
 START_TEST(e005_broken_json_wrong_types_and_hostile_names_are_refused) {
     static const struct {
         const char *name, *says;
-    } want[] = {
-        {"invalid_utf8", "JSON"},         {"surrogate_half", "JSON"},   {"leading_space", "does not begin"},
-        {"bom", "does not begin"},        {"array_top", "does not begin"}, {"not_object", "not an object"},
-        {"trailing_garbage", "JSON"},     {"nul_padding", "JSON"},      {"metadata_number", "__metadata__"},
-        {"metadata_nested", "__metadata__"}, {"unknown_dtype", "Q3"},   {"missing_shape", "shape"},
-        {"comment", "JSON"},              {"single_quotes", "JSON"},    {"nul_in_name", "JSON"}};
+    } want[] = {{"invalid_utf8", "JSON"},
+                {"surrogate_half", "JSON"},
+                {"leading_space", "does not begin"},
+                {"bom", "does not begin"},
+                {"array_top", "does not begin"},
+                {"not_object", "not an object"},
+                {"trailing_garbage", "JSON"},
+                {"nul_padding", "JSON"},
+                {"metadata_number", "__metadata__"},
+                {"metadata_nested", "__metadata__"},
+                {"unknown_dtype", "Q3"},
+                {"missing_shape", "shape"},
+                {"comment", "JSON"},
+                {"single_quotes", "JSON"},
+                {"nul_in_name", "JSON"}};
     size_t n;
     case_file *files = case_files("E-005", &n);
     ck_assert_uint_eq(n, sizeof want / sizeof *want + 1);
@@ -190,7 +200,8 @@ START_TEST(e005_names_are_data_and_messages_escape_them) {
     size_t size;
     unsigned char *file = make_file("{\"../../x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"
                                     "\"/etc/x\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"
-                                    "\"\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, &size);
+                                    "\"\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                                    1, &size);
     fx_safetensors *f;
     ck_assert_fx_ok(fx_safetensors_parse(file, size, &f));
     ck_assert_str_eq(fx_safetensors_get(f, 0)->name, "../../x");
@@ -213,7 +224,8 @@ START_TEST(headers_that_contradict_themselves_are_refused) {
 #define T(type, shape, b, e) "{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[" b "," e "]}"
         {"{\"a\":" T("U8", "1", "0", "1") ",\"a\":" T("U8", "1", "1", "2") "}", 2, "JSON"}, /* duplicate tensor */
         {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "JSON"},
-        {"{\"a\":" T("U8", "1", "0", "1") ",\"\\u0061\":" T("U8", "1", "1", "2") "}", 2, "JSON"}, /* the same, escaped */
+        {"{\"a\":" T("U8", "1", "0", "1") ",\"\\u0061\":" T("U8", "1", "1", "2") "}", 2,
+         "JSON"}, /* the same, escaped */
         {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "JSON"},
         {"{\"a\":" T("U8", "2", "0", "2") ",\"b\":" T("U8", "2", "1", "3") "}", 3, "inside another"},
         {"{\"a\":" T("U8", "2", "0", "2") ",\"b\":" T("U8", "2", "0", "2") "}", 2, "inside another"},

@@ -27,7 +27,9 @@ fx_quoted fx_quote(const char *s) {
 }
 
 static fx_status fail_errno(const char *what, const char *path, int code) {
-    fx_status status = code == ENOENT || code == ENOTDIR ? FX_NOT_FOUND : code == ENOMEM ? FX_OUT_OF_MEMORY : FX_IO_ERROR;
+    fx_status status = code == ENOENT || code == ENOTDIR ? FX_NOT_FOUND
+                       : code == ENOMEM                  ? FX_OUT_OF_MEMORY
+                                                         : FX_IO_ERROR;
     return fx_fail(status, "%s %s: %s", what, FX_QUOTE(path), strerror(code));
 }
 
@@ -185,10 +187,16 @@ static bool has_type(const char *path, mode_t type) {
     return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
-bool fx_file_exists(const char *path) { return has_type(path, S_IFREG); }
-bool fx_folder_exists(const char *path) { return has_type(path, S_IFDIR); }
+bool fx_file_exists(const char *path) {
+    return has_type(path, S_IFREG);
+}
+bool fx_folder_exists(const char *path) {
+    return has_type(path, S_IFDIR);
+}
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 fx_status fx_folder_list(const char *path, fx_names *out) {
     *out = (fx_names){NULL, 0};

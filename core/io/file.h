@@ -8,7 +8,8 @@
 #include "core/base/error.h"
 #include "fornax/io.h"
 
-/* Text for a message: at most 80 bytes of s in double quotes, control and non-ASCII bytes as \xNN. One buffer a call. */
+/* Text for a message: at most 80 bytes of s in double quotes, control and non-ASCII bytes as \xNN. One buffer a call.
+ */
 typedef struct fx_quoted {
     char text[384];
 } fx_quoted;
@@ -38,15 +39,15 @@ void fx_file_abort(fx_file_writer *w);
 /* All of it in one call. */
 fx_status fx_file_replace(const char *path, const void *data, size_t size);
 
-/* Names in a folder, without those that begin with ".", in byte order; folders get a "/" at their end. Links are followed.
- * Free with fx_names_free. */
+/* Names in a folder, without those that begin with ".", in byte order; folders get a "/" at their end. Links are
+ * followed. Free with fx_names_free. */
 typedef struct fx_names {
     char **names;
     size_t count;
 } fx_names;
 fx_status fx_folder_list(const char *path, fx_names *out);
 void fx_names_free(fx_names *names);
-bool fx_file_exists(const char *path);   /* a regular file */
+bool fx_file_exists(const char *path); /* a regular file */
 bool fx_folder_exists(const char *path);
 
 /* "dir/name" in new memory, NULL when out of memory. */
@@ -54,7 +55,9 @@ char *fx_path_join(const char *dir, const char *name);
 char *fx_strdup(const char *s);
 
 /* a * b into *out; false on overflow. */
-static inline bool fx_mul_size(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool fx_mul_size(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
 
 /* Fills dst from a caller's option struct, of which only struct_size bytes are there; the rest keeps the defaults
  * already in dst. src NULL: all defaults. */

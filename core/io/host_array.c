@@ -14,7 +14,8 @@ void fx_host_array_free(fx_host_array *array) {
 fx_status fx_spec_bytes(const fx_spec *spec, size_t *bytes) {
     size_t size = fx_dtype_size(spec->dtype);
     if (size == 0)
-        return fx_fail(FX_INVALID_ARGUMENT, "array: unknown element type %d; expected one of fx_dtype", (int)spec->dtype);
+        return fx_fail(FX_INVALID_ARGUMENT, "array: unknown element type %d; expected one of fx_dtype",
+                       (int)spec->dtype);
     if (spec->rank < 0 || spec->rank > FX_MAX_RANK)
         return fx_fail(FX_INVALID_ARGUMENT, "array: rank %d; expected 0 to %d", spec->rank, FX_MAX_RANK);
     for (int i = 0; i < spec->rank; i++)
@@ -28,7 +29,7 @@ fx_status fx_spec_bytes(const fx_spec *spec, size_t *bytes) {
 }
 
 fx_status fx_host_array_make(const fx_spec *spec, fx_host_array *out) {
-    size_t bytes;
+    size_t bytes = 0;
     *out = (fx_host_array){.data = NULL};
     FX_TRY(fx_spec_bytes(spec, &bytes));
     void *data = calloc(bytes ? bytes : 1, 1);
@@ -44,8 +45,8 @@ fx_status fx_options_take(void *dst, size_t size, const void *src, const char *t
     size_t given;
     memcpy(&given, src, sizeof given);
     if (given < sizeof given || given > size)
-        return fx_fail(FX_INVALID_ARGUMENT, "%s: struct_size is %zu; expected at most %zu; initialise it with its _INIT",
-                       type, given, size);
+        return fx_fail(FX_INVALID_ARGUMENT,
+                       "%s: struct_size is %zu; expected at most %zu; initialise it with its _INIT", type, given, size);
     memcpy(dst, src, given);
     return FX_OK;
 }

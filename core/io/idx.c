@@ -13,10 +13,11 @@ static fx_status read_magic(const unsigned char *p, size_t size, fx_spec *spec) 
     if (size < 4)
         return fx_fail(FX_BAD_DATA, "IDX: too short: %zu bytes; expected at least 4", size);
     if (p[0] != 0 || p[1] != 0)
-        return fx_fail(FX_BAD_DATA, "IDX: the magic number is %02x %02x %02x %02x; expected two zero bytes, a type and a rank",
-                       p[0], p[1], p[2], p[3]);
-    static const fx_dtype types[] = {[0x08] = FX_U8,  [0x09] = FX_S8,  [0x0b] = FX_S16,
-                                     [0x0c] = FX_S32, [0x0d] = FX_F32, [0x0e] = FX_F64};
+        return fx_fail(FX_BAD_DATA,
+                       "IDX: the magic number is %02x %02x %02x %02x; expected two zero bytes, a type and a rank", p[0],
+                       p[1], p[2], p[3]);
+    static const fx_dtype types[] = {
+        [0x08] = FX_U8, [0x09] = FX_S8, [0x0b] = FX_S16, [0x0c] = FX_S32, [0x0d] = FX_F32, [0x0e] = FX_F64};
     if (p[2] >= sizeof types / sizeof *types || (types[p[2]] == 0))
         return fx_fail(FX_BAD_DATA, "IDX: unknown element type 0x%02x; expected 08, 09, 0b, 0c, 0d or 0e", p[2]);
     spec->dtype = types[p[2]];

@@ -83,9 +83,9 @@ static fx_status read_type(const char *descr, fx_dtype *dtype, bool *swap) {
     static const struct {
         const char *code;
         fx_dtype dtype;
-    } types[] = {{"b1", FX_BOOL}, {"?", FX_BOOL}, {"i1", FX_S8},  {"i2", FX_S16}, {"i4", FX_S32}, {"i8", FX_S64},
-                 {"u1", FX_U8},   {"u2", FX_U16}, {"u4", FX_U32}, {"u8", FX_U64}, {"f2", FX_F16}, {"f4", FX_F32},
-                 {"f8", FX_F64}};
+    } types[] = {{"b1", FX_BOOL}, {"?", FX_BOOL}, {"i1", FX_S8},  {"i2", FX_S16}, {"i4", FX_S32},
+                 {"i8", FX_S64},  {"u1", FX_U8},  {"u2", FX_U16}, {"u4", FX_U32}, {"u8", FX_U64},
+                 {"f2", FX_F16},  {"f4", FX_F32}, {"f8", FX_F64}};
     const char *code = descr;
     bool order = *code && strchr("<>|=", *code) != NULL;
     code += order;
@@ -112,15 +112,19 @@ static fx_status read_dictionary(cursor c, fx_spec *spec, bool *swap, bool *fort
     while (!take(&c, '}')) {
         if (!comma || !take_string(&c, key, sizeof key) || !take(&c, ':'))
             return fx_fail(FX_BAD_DATA, "npy: the header is not a dictionary of descr, fortran_order and shape");
-        int which = strcmp(key, "descr") == 0 ? DESCR : strcmp(key, "fortran_order") == 0 ? ORDER
-                  : strcmp(key, "shape") == 0 ? SHAPE : 0;
+        int which = strcmp(key, "descr") == 0           ? DESCR
+                    : strcmp(key, "fortran_order") == 0 ? ORDER
+                    : strcmp(key, "shape") == 0         ? SHAPE
+                                                        : 0;
         if (!which || (seen & which))
-            return fx_fail(FX_BAD_DATA, "npy: the header has the %s key %s", which ? "repeated" : "unknown", FX_QUOTE(key));
+            return fx_fail(FX_BAD_DATA, "npy: the header has the %s key %s", which ? "repeated" : "unknown",
+                           FX_QUOTE(key));
         seen |= which;
         if (which == DESCR) {
             if (!take_string(&c, descr, sizeof descr))
-                return fx_fail(FX_UNSUPPORTED, "npy: structured and sub-array dtypes are not supported; expected a plain"
-                                               " numeric dtype");
+                return fx_fail(FX_UNSUPPORTED,
+                               "npy: structured and sub-array dtypes are not supported; expected a plain"
+                               " numeric dtype");
             FX_TRY(read_type(descr, &spec->dtype, swap));
         } else if (which == ORDER) {
             *fortran = take_word(&c, "True");
@@ -136,7 +140,9 @@ static fx_status read_dictionary(cursor c, fx_spec *spec, bool *swap, bool *fort
         return fx_fail(FX_BAD_DATA, "npy: text after the header's dictionary");
     if (seen != (DESCR | ORDER | SHAPE))
         return fx_fail(FX_BAD_DATA, "npy: the header lacks %s",
-                       !(seen & DESCR) ? "descr" : !(seen & ORDER) ? "fortran_order" : "shape");
+                       !(seen & DESCR)   ? "descr"
+                       : !(seen & ORDER) ? "fortran_order"
+                                         : "shape");
     return FX_OK;
 }
 
@@ -156,7 +162,8 @@ fx_status fx_npy_read_header(const unsigned char *p, size_t size, fx_npy_header 
     if (p[6] > 1)
         length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
     if (length > size - prefix)
-        return fx_fail(FX_BAD_DATA, "npy: header length %zu reaches beyond the end of the file (%zu bytes)", length, size);
+        return fx_fail(FX_BAD_DATA, "npy: header length %zu reaches beyond the end of the file (%zu bytes)", length,
+                       size);
     h->data_offset = prefix + length;
     const char *text = (const char *)p + prefix;
     FX_TRY(read_dictionary((cursor){text, text + length}, &h->spec, &h->swap, &h->fortran));
@@ -169,7 +176,8 @@ fx_status fx_npy_check_size(const fx_npy_header *h, uint64_t size) {
     if (size - h->data_offset != h->bytes) {
         char text[128];
         return fx_fail(FX_BAD_DATA, "npy: %llu data bytes; expected %zu for %s",
-                       (unsigned long long)(size - h->data_offset), h->bytes, fx_spec_format(&h->spec, text, sizeof text));
+                       (unsigned long long)(size - h->data_offset), h->bytes,
+                       fx_spec_format(&h->spec, text, sizeof text));
     }
     return FX_OK;
 }
@@ -257,7 +265,9 @@ fx_status fx_npy_write_header(const fx_spec *spec, char buf[FX_NPY_HEADER_SIZE],
     int n = snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (", codes[spec->dtype]);
     for (int d = 0; d < spec->rank; d++)
         n += snprintf(dict + n, sizeof dict - (size_t)n, "%lld%s", (long long)spec->dims[d],
-                      spec->rank == 1 ? "," : d + 1 < spec->rank ? ", " : "");
+                      spec->rank == 1      ? ","
+                      : d + 1 < spec->rank ? ", "
+                                           : "");
     n += snprintf(dict + n, sizeof dict - (size_t)n, "), }");
     size_t total = ((size_t)n + 11 + 63) / 64 * 64; /* with the prefix of 10 and a final newline */
     memset(buf, ' ', total);

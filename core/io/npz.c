@@ -20,11 +20,13 @@ struct fx_npz {
 enum { MAX_RATIO = 1040, PREFIX = 1 << 16 }; /* deflate's best ratio is 1032; more bytes than an .npy header has */
 
 static fx_status fail_zip(const char *what, const char *name, zip_error_t *error) {
-    return fx_fail(zip_error_code_zip(error) == ZIP_ER_MEMORY ? FX_OUT_OF_MEMORY : FX_BAD_DATA, "npz: cannot %s %s: %s", what,
-                   FX_QUOTE(name), FX_QUOTE(zip_error_strerror(error)));
+    return fx_fail(zip_error_code_zip(error) == ZIP_ER_MEMORY ? FX_OUT_OF_MEMORY : FX_BAD_DATA, "npz: cannot %s %s: %s",
+                   what, FX_QUOTE(name), FX_QUOTE(zip_error_strerror(error)));
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static fx_status check_unique(const fx_npz *npz) {
     char **sorted = malloc((npz->count + 1) * sizeof *sorted);
@@ -107,9 +109,13 @@ void fx_npz_close(fx_npz *npz) {
     free(npz);
 }
 
-size_t fx_npz_count(const fx_npz *npz) { return npz->count; }
+size_t fx_npz_count(const fx_npz *npz) {
+    return npz->count;
+}
 
-const char *fx_npz_name(const fx_npz *npz, size_t i) { return i < npz->count ? npz->names[i] : NULL; }
+const char *fx_npz_name(const fx_npz *npz, size_t i) {
+    return i < npz->count ? npz->names[i] : NULL;
+}
 
 /* Reads exactly n bytes; libzip checks the CRC at the end of the entry. */
 static fx_status read_bytes(zip_file_t *file, const char *name, void *dst, size_t n) {
@@ -132,7 +138,8 @@ static fx_status read_entry(fx_npz *npz, size_t i, fx_host_array *out) {
     if (zip_stat_index(npz->zip, npz->entries[i], 0, &st) != 0)
         return fail_zip("examine", name, zip_get_error(npz->zip));
     if (!(st.valid & ZIP_STAT_SIZE) || !(st.valid & ZIP_STAT_COMP_SIZE) || st.size / MAX_RATIO > st.comp_size)
-        return fx_fail(FX_BAD_DATA, "npz: entry %s claims %llu bytes from %llu compressed ones, which no compression reaches",
+        return fx_fail(FX_BAD_DATA,
+                       "npz: entry %s claims %llu bytes from %llu compressed ones, which no compression reaches",
                        FX_QUOTE(name), (unsigned long long)st.size, (unsigned long long)st.comp_size);
     zip_file_t *file = zip_fopen_index(npz->zip, npz->entries[i], 0);
     if (!file)
@@ -186,8 +193,8 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
     FX_TRY(fx_npy_write_header(&t->spec, header, &length));
     FX_TRY(fx_spec_bytes(&t->spec, &bytes));
     if (bytes != t->bytes || (bytes && !t->data))
-        return fx_fail(FX_INVALID_ARGUMENT, "npz: tensor %s has %zu bytes; expected %zu by its shape", FX_QUOTE(t->name),
-                       t->data ? t->bytes : 0, bytes);
+        return fx_fail(FX_INVALID_ARGUMENT, "npz: tensor %s has %zu bytes; expected %zu by its shape",
+                       FX_QUOTE(t->name), t->data ? t->bytes : 0, bytes);
     char *name = malloc(name_size);
     unsigned char *all = malloc(length + bytes); /* owned by the source below */
     if (!name || !all) {
@@ -205,13 +212,15 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
         free(all);
     zip_int64_t i = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (i < 0) {
-        status = zip_error_code_zip(zip_get_error(zip)) == ZIP_ER_EXISTS
-                     ? fx_fail(FX_INVALID_ARGUMENT, "npz: two tensors named %s; names must be unique", FX_QUOTE(t->name))
-                     : fail_zip("add", t->name, zip_get_error(zip));
+        status =
+            zip_error_code_zip(zip_get_error(zip)) == ZIP_ER_EXISTS
+                ? fx_fail(FX_INVALID_ARGUMENT, "npz: two tensors named %s; names must be unique", FX_QUOTE(t->name))
+                : fail_zip("add", t->name, zip_get_error(zip));
         if (source)
             zip_source_free(source);
     } else if (zip_set_file_compression(zip, (zip_uint64_t)i, ZIP_CM_STORE, 0) != 0 ||
-               zip_file_set_dostime(zip, (zip_uint64_t)i, 0, (1 << 5) | 1, 0) != 0) { /* 1980-01-01: no clock in the bytes */
+               zip_file_set_dostime(zip, (zip_uint64_t)i, 0, (1 << 5) | 1, 0) !=
+                   0) { /* 1980-01-01: no clock in the bytes */
         status = fail_zip("add", t->name, zip_get_error(zip));
     }
     free(name);
@@ -288,7 +297,9 @@ fx_status fx_npz_write(const char *path, const fx_named_tensor *tensors, size_t 
     return no_libzip();
 }
 
-void fx_npz_close(fx_npz *npz) { (void)npz; }
+void fx_npz_close(fx_npz *npz) {
+    (void)npz;
+}
 size_t fx_npz_count(const fx_npz *npz) {
     (void)npz;
     return 0;

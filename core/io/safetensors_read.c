@@ -27,12 +27,17 @@ struct fx_safetensors {
 };
 
 static const fx_safetensors_type types[] = {
-    {"BOOL", 8, FX_BOOL},     {"I8", 8, FX_S8},           {"I16", 16, FX_S16},      {"I32", 32, FX_S32},
-    {"I64", 64, FX_S64},      {"U8", 8, FX_U8},           {"U16", 16, FX_U16},      {"U32", 32, FX_U32},
-    {"U64", 64, FX_U64},      {"F16", 16, FX_F16},        {"BF16", 16, FX_BF16},    {"F32", 32, FX_F32},
-    {"F64", 64, FX_F64},      {"F8_E4M3", 8, FX_TUPLE},   {"F8_E5M2", 8, FX_TUPLE}, {"F8_E8M0", 8, FX_TUPLE},
-    {"F8_E4M3FNUZ", 8, FX_TUPLE}, {"F8_E5M2FNUZ", 8, FX_TUPLE}, {"F6_E2M3", 6, FX_TUPLE}, {"F6_E3M2", 6, FX_TUPLE},
-    {"F4", 4, FX_TUPLE},      {"C64", 64, FX_TUPLE},
+    {"BOOL", 8, FX_BOOL},         {"I8", 8, FX_S8},
+    {"I16", 16, FX_S16},          {"I32", 32, FX_S32},
+    {"I64", 64, FX_S64},          {"U8", 8, FX_U8},
+    {"U16", 16, FX_U16},          {"U32", 32, FX_U32},
+    {"U64", 64, FX_U64},          {"F16", 16, FX_F16},
+    {"BF16", 16, FX_BF16},        {"F32", 32, FX_F32},
+    {"F64", 64, FX_F64},          {"F8_E4M3", 8, FX_TUPLE},
+    {"F8_E5M2", 8, FX_TUPLE},     {"F8_E8M0", 8, FX_TUPLE},
+    {"F8_E4M3FNUZ", 8, FX_TUPLE}, {"F8_E5M2FNUZ", 8, FX_TUPLE},
+    {"F6_E2M3", 6, FX_TUPLE},     {"F6_E3M2", 6, FX_TUPLE},
+    {"F4", 4, FX_TUPLE},          {"C64", 64, FX_TUPLE},
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -76,7 +81,8 @@ static fx_status read_shape(const json_t *shape, const char *name, fx_spec *spec
 static fx_status read_tensor(fx_safetensors *f, const char *name, const json_t *info, const unsigned char *base,
                              uint64_t data_size, range *r) {
     if (!json_is_object(info))
-        return fx_fail(FX_BAD_DATA, "header entry %s is not an object with dtype, shape and data_offsets", FX_QUOTE(name));
+        return fx_fail(FX_BAD_DATA, "header entry %s is not an object with dtype, shape and data_offsets",
+                       FX_QUOTE(name));
     fx_named_tensor *t = &f->tensors[r->index];
     const json_t *dtype = json_object_get(info, "dtype"), *offsets = json_object_get(info, "data_offsets");
     if (!json_is_string(dtype))
@@ -93,7 +99,8 @@ static fx_status read_tensor(fx_safetensors *f, const char *name, const json_t *
         !get_size(json_array_get(offsets, 1), &end))
         return fx_fail(FX_BAD_DATA, "tensor %s has no \"data_offsets\" of two non-negative integers", FX_QUOTE(name));
     if (begin > end || (uint64_t)end > data_size)
-        return fx_fail(FX_BAD_DATA, "tensor %s has data_offsets [%lld, %lld]; expected a range within the %llu data bytes",
+        return fx_fail(FX_BAD_DATA,
+                       "tensor %s has data_offsets [%lld, %lld]; expected a range within the %llu data bytes",
                        FX_QUOTE(name), (long long)begin, (long long)end, (unsigned long long)data_size);
     int64_t bits;
     if (count < 0 || __builtin_mul_overflow(count, (int64_t)type->bits, &bits))
@@ -107,8 +114,8 @@ static fx_status read_tensor(fx_safetensors *f, const char *name, const json_t *
     if (type->dtype == FX_BOOL)
         for (size_t i = 0; i < t->bytes; i++)
             if (base[(size_t)begin + i] > 1)
-                return fx_fail(FX_BAD_DATA, "tensor %s: element %zu of type BOOL is %d; expected 0 or 1", FX_QUOTE(name),
-                               i, base[(size_t)begin + i]);
+                return fx_fail(FX_BAD_DATA, "tensor %s: element %zu of type BOOL is %d; expected 0 or 1",
+                               FX_QUOTE(name), i, base[(size_t)begin + i]);
     r->begin = (uint64_t)begin;
     r->end = (uint64_t)end;
     t->name = fx_arena_strdup(&f->arena, name);
@@ -125,8 +132,8 @@ static fx_status read_metadata(fx_safetensors *f, json_t *object) {
         if (!json_is_string(value))
             return fx_fail(FX_BAD_DATA, "__metadata__ entry %s is not a string", FX_QUOTE(key));
         if (!f->arena.failed)
-            f->metadata[f->n_metadata++] = (fx_text_pair){fx_arena_strdup(&f->arena, key),
-                                                          fx_arena_strdup(&f->arena, json_string_value(value))};
+            f->metadata[f->n_metadata++] =
+                (fx_text_pair){fx_arena_strdup(&f->arena, key), fx_arena_strdup(&f->arena, json_string_value(value))};
     }
     return FX_OK;
 }
@@ -145,8 +152,8 @@ static fx_status check_tiling(const fx_safetensors *f, range *ranges, uint64_t d
     for (size_t i = 0; i < f->n_tensors; i++) {
         const char *name = f->tensors[ranges[i].index].name;
         if (ranges[i].begin != at)
-            return fx_fail(FX_BAD_DATA, "tensor %s begins at byte %llu of the data, %s; expected byte %llu", FX_QUOTE(name),
-                           (unsigned long long)ranges[i].begin,
+            return fx_fail(FX_BAD_DATA, "tensor %s begins at byte %llu of the data, %s; expected byte %llu",
+                           FX_QUOTE(name), (unsigned long long)ranges[i].begin,
                            ranges[i].begin < at ? "inside another tensor" : "after a gap", (unsigned long long)at);
         at = ranges[i].end;
     }
@@ -275,7 +282,9 @@ void fx_safetensors_close(fx_safetensors *file) {
     free(file);
 }
 
-size_t fx_safetensors_count(const fx_safetensors *file) { return file->n_tensors; }
+size_t fx_safetensors_count(const fx_safetensors *file) {
+    return file->n_tensors;
+}
 
 const fx_named_tensor *fx_safetensors_get(const fx_safetensors *file, size_t i) {
     return i < file->n_tensors ? &file->tensors[i] : NULL;
@@ -313,7 +322,9 @@ fx_status fx_safetensors_read(const fx_safetensors *file, const char *name, cons
     return FX_OK;
 }
 
-size_t fx_safetensors_metadata_count(const fx_safetensors *file) { return file->n_metadata; }
+size_t fx_safetensors_metadata_count(const fx_safetensors *file) {
+    return file->n_metadata;
+}
 
 fx_text_pair fx_safetensors_metadata_get(const fx_safetensors *file, size_t i) {
     return i < file->n_metadata ? file->metadata[i] : (fx_text_pair){NULL, NULL};

@@ -66,8 +66,8 @@ static fx_status build_header(json_t *header, const fx_named_tensor *tensors, si
         json_t *shape = json_array();
         for (int d = 0; d < t->spec.rank; d++)
             json_array_append_new(shape, json_integer(t->spec.dims[d]));
-        json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", fx_safetensors_type_of(t->spec.dtype)->name, "shape", shape,
-                                 "data_offsets", (json_int_t)at, (json_int_t)end);
+        json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", fx_safetensors_type_of(t->spec.dtype)->name, "shape",
+                                 shape, "data_offsets", (json_int_t)at, (json_int_t)end);
         if (!info)
             return fx_fail_oom(256);
         FX_TRY(set_new(header, t->name, info, "tensor name"));
@@ -85,8 +85,10 @@ static fx_status write_file(const char *path, const char *text, const fx_named_t
                             const size_t *order, const fx_safetensors_options *options) {
     size_t length = strlen(text), padded = (length + 7) & ~(size_t)7;
     if (padded > FX_SAFETENSORS_MAX_HEADER)
-        return fx_fail(FX_INVALID_ARGUMENT, "safetensors: the header takes %zu bytes; at most %u can be read back; use fewer"
-                       " or shorter names", padded, FX_SAFETENSORS_MAX_HEADER);
+        return fx_fail(FX_INVALID_ARGUMENT,
+                       "safetensors: the header takes %zu bytes; at most %u can be read back; use fewer"
+                       " or shorter names",
+                       padded, FX_SAFETENSORS_MAX_HEADER);
     unsigned char prefix[8];
     for (int i = 0; i < 8; i++)
         prefix[i] = (unsigned char)((uint64_t)padded >> (8 * i));

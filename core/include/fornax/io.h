@@ -31,9 +31,9 @@ FX_API void fx_host_array_free(fx_host_array *array);
 /* A named array that somebody else owns, dense and row-major, little-endian as on the host.
  * `data` need not be aligned to the element size: copy it, or use memcpy to look at elements. */
 typedef struct fx_named_tensor {
-    const char *name;      /* UTF-8; it is data: it may hold "/", "..", or control characters */
-    fx_spec spec;          /* dtype FX_TUPLE: an element type that the library cannot compute with */
-    const void *data;      /* NULL only when bytes is 0 */
+    const char *name; /* UTF-8; it is data: it may hold "/", "..", or control characters */
+    fx_spec spec;     /* dtype FX_TUPLE: an element type that the library cannot compute with */
+    const void *data; /* NULL only when bytes is 0 */
     size_t bytes;
     const char *type_name; /* as the file format spells it, e.g. "BF16", "F8_E4M3"; ignored when writing */
 } fx_named_tensor;
@@ -74,11 +74,13 @@ FX_API fx_text_pair fx_safetensors_metadata_get(const fx_safetensors *file, size
 typedef struct fx_safetensors_options {
     size_t struct_size;
     /* Called once for each tensor whose data is NULL, in the order of the file, and gives `bytes` bytes at
-     * *data that stay valid until the next call: lets large models be written from device memory one tensor at a time. */
+     * *data that stay valid until the next call: lets large models be written from device memory one tensor at a time.
+     */
     fx_status (*fetch)(void *user, size_t index, const void **data);
     void *user;
 } fx_safetensors_options;
-#define FX_SAFETENSORS_OPTIONS_INIT {sizeof(fx_safetensors_options), NULL, NULL}
+#define FX_SAFETENSORS_OPTIONS_INIT \
+    { sizeof(fx_safetensors_options), NULL, NULL }
 
 /* Writes n tensors and m metadata pairs, atomically. The bytes depend on the arguments' values alone, not on
  * their order: widest element type first, then by name, so every tensor is aligned to its type and the
@@ -141,7 +143,8 @@ typedef struct fx_image_options {
     int width, height; /* 0, 0: as in the file; else the result's size */
     fx_fit fit;
 } fx_image_options;
-#define FX_IMAGE_OPTIONS_INIT {sizeof(fx_image_options), 0, FX_U8, 0, 0, FX_FIT_CROP}
+#define FX_IMAGE_OPTIONS_INIT \
+    { sizeof(fx_image_options), 0, FX_U8, 0, 0, FX_FIT_CROP }
 
 /* Reads a PNG or JPEG file; which of them it is decides the content, not the name. Alpha is dropped, not
  * composited, when fewer channels are asked for; palettes are looked up; CMYK becomes RGB; gamma, colour profiles
@@ -163,21 +166,22 @@ typedef struct fx_dataset_info {
     int channels, height, width;
     int classes;
     const char *const *label_names; /* [classes], NULL when labels have no names; borrowed from the data set */
-    float scale;                    /* stored sample * scale = value in [0, 1]; 1/255 for 8-bit images, 1/16 for digits */
-    const char *name;               /* "digits", "idx", ... Borrowed. */
+    float scale;      /* stored sample * scale = value in [0, 1]; 1/255 for 8-bit images, 1/16 for digits */
+    const char *name; /* "digits", "idx", ... Borrowed. */
 } fx_dataset_info;
 
 typedef struct fx_dataset_options {
     size_t struct_size;
-    int classes;         /* 0: the source's own number; else labels must be below it */
-    int64_t count;       /* random: number of images (default 10,000); ignored elsewhere */
-    int channels;        /* folder and random: 1 or 3, default 3 */
-    int height, width;   /* folder and random: size of the images; default 224 x 224 */
-    fx_fit fit;          /* folder: how files are brought to that size */
+    int classes;          /* 0: the source's own number; else labels must be below it */
+    int64_t count;        /* random: number of images (default 10,000); ignored elsewhere */
+    int channels;         /* folder and random: 1 or 3, default 3 */
+    int height, width;    /* folder and random: size of the images; default 224 x 224 */
+    fx_fit fit;           /* folder: how files are brought to that size */
     double test_fraction; /* sources without a test set of their own: held out, default 0.2 */
-    uint64_t seed;       /* random: of the pixels and labels; folder: of the split */
+    uint64_t seed;        /* random: of the pixels and labels; folder: of the split */
 } fx_dataset_options;
-#define FX_DATASET_OPTIONS_INIT {sizeof(fx_dataset_options), 0, 10000, 3, 224, 224, FX_FIT_CROP, 0.2, 0}
+#define FX_DATASET_OPTIONS_INIT \
+    { sizeof(fx_dataset_options), 0, 10000, 3, 224, 224, FX_FIT_CROP, 0.2, 0 }
 
 /* Opens a data set by name, as a command line would:
  *   digits        the 1,797 handwritten digits, 8x8 grey, that come with the library; the test split is 20 % of every
@@ -208,9 +212,11 @@ FX_API fx_dataset *fx_dataset_retain(fx_dataset *dataset);
 FX_API void fx_dataset_destroy(fx_dataset *dataset); /* gives one reference back */
 
 FX_API const fx_dataset_info *fx_dataset_get_info(const fx_dataset *dataset); /* borrowed */
-/* Sample `index`: f32 [height][width][channels] in [0, 1] and its label. image may be NULL when only the label is wanted. */
+/* Sample `index`: f32 [height][width][channels] in [0, 1] and its label. image may be NULL when only the label is
+ * wanted. */
 FX_API fx_status fx_dataset_read(const fx_dataset *dataset, int64_t index, float *image, int32_t *label);
-/* Mean and standard deviation of each channel over the data set (over at most `limit` evenly spaced samples when limit > 0). */
+/* Mean and standard deviation of each channel over the data set (over at most `limit` evenly spaced samples when limit
+ * > 0). */
 FX_API fx_status fx_dataset_statistics(const fx_dataset *dataset, int64_t limit, float *mean, float *std);
 
 /* ---- Loader: batches made ahead by threads --------------------------------------------------- */
@@ -220,20 +226,23 @@ typedef enum fx_layout { FX_LAYOUT_NHWC, FX_LAYOUT_NCHW } fx_layout;
 typedef struct fx_loader_options {
     size_t struct_size;
     int64_t batch_size;
-    bool shuffle;       /* a new order each epoch */
-    bool drop_last;     /* leave out a last batch that is not full; for training only */
-    uint64_t seed;      /* of order and augmentation */
-    int64_t epochs;     /* 0: endless; else fx_loader_next gives NULL after so many */
-    int threads;        /* workers, at least 1 */
-    int prefetch;       /* batches held at most, the borrowed one included; at least 2 */
+    bool shuffle;   /* a new order each epoch */
+    bool drop_last; /* leave out a last batch that is not full; for training only */
+    uint64_t seed;  /* of order and augmentation */
+    int64_t epochs; /* 0: endless; else fx_loader_next gives NULL after so many */
+    int threads;    /* workers, at least 1 */
+    int prefetch;   /* batches held at most, the borrowed one included; at least 2 */
     fx_layout layout;
-    bool flip;          /* mirror left and right with probability 1/2 */
-    int crop_padding;   /* > 0: pad by so many black pixels on each side, then crop at a random place */
+    bool flip;             /* mirror left and right with probability 1/2 */
+    int crop_padding;      /* > 0: pad by so many black pixels on each side, then crop at a random place */
     float mean[4], std[4]; /* per channel: (value in [0, 1] - mean) / std; std 0 counts as 1 */
-    int shard, shards;  /* this process takes samples shard, shard + shards, ... of each epoch's order */
+    int shard, shards;     /* this process takes samples shard, shard + shards, ... of each epoch's order */
 } fx_loader_options;
-#define FX_LOADER_OPTIONS_INIT \
-    {sizeof(fx_loader_options), 32, false, false, 0, 0, 1, 3, FX_LAYOUT_NHWC, false, 0, {0, 0, 0, 0}, {1, 1, 1, 1}, 0, 1}
+#define FX_LOADER_OPTIONS_INIT                                                                                         \
+    {                                                                                                                  \
+        sizeof(fx_loader_options), 32, false, false, 0, 0, 1, 3, FX_LAYOUT_NHWC, false, 0, {0, 0, 0, 0}, {1, 1, 1, 1}, \
+            0, 1                                                                                                       \
+    }
 
 typedef struct fx_batch {
     const float *images;    /* [batch_size,H,W,C] or [batch_size,C,H,W]; zero from row `count` on */
@@ -268,17 +277,18 @@ typedef struct fx_plot fx_plot;
 
 typedef struct fx_plot_options {
     size_t struct_size;
-    int width, height;                   /* pixels, 160 to 8192 */
+    int width, height;                     /* pixels, 160 to 8192 */
     const char *title, *x_label, *y_label; /* ASCII, copied; NULL for none */
-    bool log_y;                          /* base-10 logarithm; points at or below 0 are left out */
+    bool log_y;                            /* base-10 logarithm; points at or below 0 are left out */
 } fx_plot_options;
-#define FX_PLOT_OPTIONS_INIT {sizeof(fx_plot_options), 800, 500, NULL, NULL, NULL, false}
+#define FX_PLOT_OPTIONS_INIT \
+    { sizeof(fx_plot_options), 800, 500, NULL, NULL, NULL, false }
 
 FX_API fx_status fx_plot_create(const fx_plot_options *options, fx_plot **out);
 FX_API void fx_plot_destroy(fx_plot *plot);
 /* Adds a line through n points, copied; x NULL counts from 0. Points that are not finite break the line. */
 FX_API fx_status fx_plot_add(fx_plot *plot, const char *name, const double *x, const double *y, size_t n);
-FX_API fx_status fx_plot_render(const fx_plot *plot, fx_image *out); /* RGB u8 */
+FX_API fx_status fx_plot_render(const fx_plot *plot, fx_image *out);  /* RGB u8 */
 FX_API fx_status fx_plot_save(const fx_plot *plot, const char *path); /* PNG, atomically */
 
 #ifdef __cplusplus
