@@ -59,6 +59,7 @@ struct fx_graph {
     fx_node **captured;        /* ancestors' nodes that parameters n_own.. stand for */
     int n_captured;
     bool finished;
+    uint64_t hash;             /* of the whole function; set when finished */
     fx_status status;
     char *error;
     struct fx_cons *cons;      /* hash-cons table, freed when finished */
@@ -73,6 +74,16 @@ fx_node *fx_graph_param(fx_graph *g, const fx_spec *spec); /* appends a paramete
 /* Sets the results and closes the graph; drops nodes that no result needs when `prune`. Returns and
  * reports the sticky error, if any. Parameters are kept even when unused. */
 fx_status fx_graph_finish(fx_graph *g, int n, fx_node *const *results, bool prune);
+/* What g uses for the value of n, a node of g or of one of its ancestors (else an error is recorded): n itself, a copy
+ * when n is a constant or an iota, or the extra parameter that stands for it. fx_build and fx_graph_finish
+ * do this to every operand and result. A region's own parameters come before its first capture. */
+fx_node *fx_graph_capture(fx_graph *g, fx_node *n);
+/* The parent's nodes that a region's last n parameters stand for. Valid while both graphs live. */
+fx_node *const *fx_graph_captures(const fx_graph *region, int *n);
+/* Regions of one op that captured different nodes -> regions with the same parameters: own parameters 0..at-1, all
+ * captures of all regions, the other own parameters. The caller owns out[0..n-1]; *captured lives in the parent. */
+fx_status fx_graph_share_captures(int n, fx_graph *const *regions, int at, fx_graph **out, int *n_captured,
+                                  fx_node *const **captured);
 /* Records an error (the first wins) with the current location; returns NULL for the caller to return. */
 fx_node *fx_graph_error(fx_graph *g, fx_status status, const char *fmt, ...) FX_PRINTF(3, 4);
 
@@ -91,6 +102,8 @@ const fx_spec *fx_result_spec(const fx_node *n, int i);
 #define FX_INT(name, value) ((fx_attr){FX_ATTR_##name, 1, {.i = (value)}})
 #define FX_LIST(name, n, pointer) ((fx_attr){FX_ATTR_##name, (int)(n), {.list = (pointer)}})
 #define FX_SYM(name, symbol) ((fx_attr){FX_ATTR_##name, 1, {.i = FX_SYM_##symbol}})
+#define FX_DTYPE_ATTR(type) ((fx_attr){FX_ATTR_dtype, 1, {.i = (type)}})
+#define FX_SYM_ATTR(name, symbol) ((fx_attr){FX_ATTR_##name, 1, {.i = (symbol)}}) /* a computed symbol */
 #define FX_DATA(name, bytes, pointer) ((fx_attr){FX_ATTR_##name, (int)(bytes), {.data = (pointer)}})
 
 const fx_attr *fx_attr_get(const fx_node *n, fx_attr_id id); /* NULL when absent */

@@ -11,7 +11,8 @@
 #define IS_BOOL true
 #define IS_DIFF true
 #define IS_NODIFF false
-#define TEXT(...) #__VA_ARGS__
+#define NONE /* an absent expression becomes the empty text, which TEXT turns into NULL */
+#define TEXT(...) (sizeof(#__VA_ARGS__) == 1 ? NULL : #__VA_ARGS__)
 
 static const fx_op_info ops[FX_OP_COUNT] = {
 #define FX_UNARY(name, types, result, fexpr, iexpr, d0, ulp, doc)                                                 \
