@@ -110,6 +110,11 @@ typedef struct fx_backend {
      * when the call returns (a staging ring holds it). *ticket: when the copy has happened; may be NULL. */
     fx_status (*upload)(fx_bdevice *d, const fx_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
                         uint64_t *ticket);
+    /* As upload, but the copy waits only for `after` (a ticket; 0: for nothing) and runs beside other work where
+     * the device can; the caller knows that no work after `after` uses these bytes. Work submitted later
+     * comes after the copy. May be NULL: core uses upload. */
+    fx_status (*upload_after)(fx_bdevice *d, uint64_t after, const fx_mem *dst, uint64_t offset, const void *src,
+                              uint64_t bytes, uint64_t *ticket);
     /* Waits for all work submitted so far, then copies device bytes to the host. */
     fx_status (*download)(fx_bdevice *d, const fx_mem *src, uint64_t offset, void *dst, uint64_t bytes);
 
