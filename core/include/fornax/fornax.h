@@ -6,6 +6,7 @@
 #include <fornax/trace.h>
 #include <fornax/transform.h>
 #include <fornax/device.h>
+#include <fornax/nn.h>
 #include <fornax/io.h>
 
 #endif
