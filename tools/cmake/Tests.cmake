@@ -30,11 +30,16 @@ if(FX_SANITIZE)
        "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:second_deadlock_stack=1:ignore_noninstrumented_modules=1")
 endif()
 
+# What tests share: cases with known answers, generators.
+file(GLOB support CONFIGURE_DEPENDS tests/cases/*.c tests/gen*.c)
+add_library(fornax_testing STATIC ${support})
+target_link_libraries(fornax_testing PUBLIC fornax_internal PkgConfig::CHECK)
+
 file(GLOB sources CONFIGURE_DEPENDS tests/test_*.c)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE fornax_internal PkgConfig::CHECK)
+  target_link_libraries(${name} PRIVATE fornax_testing)
   target_compile_definitions(${name} PRIVATE ${FX_CORE_DEFINITIONS} FX_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
   if(OPENBLAS_FOUND)
     file(STRINGS ${source} blas REGEX "cblas\\.h" LIMIT_COUNT 1)

@@ -1,0 +1,90 @@
+/* case.h - cases with known answers, to be run by any executor: the evaluator, a device, fused or not.
+ *
+ * A case builds small graphs, runs them and compares with Check's assertions. Every graph with little
+ * input is run twice with run-time arguments and once with its inputs as constants; all three must
+ * give the same bits. Result buffers are filled with a NaN pattern first, so that unwritten elements show. */
+#ifndef FX_TESTS_CASE_H
+#define FX_TESTS_CASE_H
+
+#include "core/graph/graph.h"
+
+/* Runs a finished graph on host buffers; `self` is the executor's own. */
+typedef struct executor {
+    const char *name;
+    fx_status (*run)(void *self, const fx_graph *g, const void *const *args, void *const *results);
+    void *self;
+} executor;
+
+extern const executor case_evaluator; /* fx_graph_eval */
+
+/* Each fails the current test when the executor disagrees. Named after the shared cases. */
+void case_a009_nan_propagates(const executor *e);
+void case_a011_arg_reduce_index_is_exact(const executor *e); /* takes 64 MiB */
+void case_a013_integer_division(const executor *e);
+void case_a015_float_to_int_saturates(const executor *e);
+void case_a019_accurate_near_zero(const executor *e);
+void case_a021_rounding(const executor *e);
+void case_a025_gather_clamps_scatter_drops(const executor *e);
+void case_a035_broadcast_batch(const executor *e);
+void case_a037_empty_arrays(const executor *e);
+void case_a041_cumulative(const executor *e);
+void case_a043_convolution(const executor *e);
+void case_a045_pooling(const executor *e);
+
+/* All of the above with their names. */
+typedef struct case_entry {
+    const char *name;
+    void (*run)(const executor *e);
+} case_entry;
+extern const case_entry case_table[];
+extern const int case_count;
+
+/* ---- for writing cases ---- */
+
+/* An array on the host; data is malloc'd and freed by case_run when it is an argument. */
+typedef struct case_array {
+    fx_spec spec;
+    void *data;
+} case_array;
+
+case_array case_values(fx_spec spec, const double *values); /* converted to the type, exactly where it can be */
+case_array case_bytes(fx_spec spec, const void *bytes);     /* copied */
+case_array case_full(fx_spec spec, double value);
+case_array case_formula(fx_spec spec, int64_t a, int64_t m, int64_t b); /* ((a*i) mod m) + b over the flat index */
+double case_get(const case_array *x, int64_t i);
+void case_free(case_array *x);
+
+#define CASE_COUNT(type, ...) (int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type))
+/* Operands, attributes, lists for fx_build. */
+#define CASE_LENGTH(array) (int)(sizeof(array) / sizeof *(array))
+#define IN(...)                                         \
+    CASE_COUNT(fx_node *, __VA_ARGS__), (fx_node *[]) { \
+        __VA_ARGS__                                     \
+    }
+#define ATTR(...)                                   \
+    CASE_COUNT(fx_attr, __VA_ARGS__), (fx_attr[]) { \
+        __VA_ARGS__                                 \
+    }
+#define NO_IN 0, NULL
+#define NO_ATTR 0, NULL
+#define LIST(name, ...) FX_LIST(name, CASE_COUNT(int64_t, __VA_ARGS__), ((const int64_t[]){__VA_ARGS__}))
+#define EMPTY(name) FX_LIST(name, 0, NULL)
+#define OP(g, name, in, ...) fx_build((g), FX_OP_##name, in, __VA_ARGS__, 0, NULL)
+#define VALUES(spec, ...) case_values((spec), (const double[]){__VA_ARGS__})
+
+fx_node *case_const(fx_graph *g, fx_dtype d, double value); /* a scalar */
+
+/* Finishes g with the results, runs it with the arguments (its parameters, in order) and stores one
+ * array a result in out. Frees the graph and the arguments. */
+void case_run(const executor *e, fx_graph *g, int n_out, fx_node *const *results, int n_arg, case_array *args,
+              case_array *out);
+/* One result, compared and freed: |got - want| <= abs + rel |want|; NaN equals NaN; zeros must agree in
+ * sign when both bounds are 0. */
+void case_check(const executor *e, const char *what, fx_graph *g, fx_node *result, int n_arg, case_array *args,
+                const double *want, double abs, double rel);
+void case_compare(const executor *e, const char *what, const case_array *got, const double *want, double abs,
+                  double rel);
+/* S1: sum of all; S2: sum of ((flat index mod 97) + 1) times the element. */
+void case_sums(const executor *e, const char *what, const case_array *got, double s1, double s2);
+
+#endif
