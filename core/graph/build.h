@@ -22,6 +22,9 @@ bool fx_node_is_splat(const fx_node *n, double value);
 /* Element conversion from and to a double in memory. */
 void fx_element_store(fx_dtype dtype, void *element, double value);
 double fx_element_load(fx_dtype dtype, const void *element);
+/* The same as bits, in the low end of a word, zero-extended. */
+void fx_element_store_bits(fx_dtype dtype, void *element, uint64_t bits);
+uint64_t fx_element_bits(fx_dtype dtype, const void *element);
 
 /* Elementwise, shapes equal. */
 fx_node *fx_b_unary(fx_graph *g, fx_op op, fx_node *x);

@@ -25,16 +25,29 @@ void fx_element_store(fx_dtype d, void *element, double v) {
     case FX_BF16: memcpy(element, &(uint16_t){fx_f64_to_bf16(v)}, 2); break;
     case FX_F32: memcpy(element, &(float){(float)v}, 4); break;
     case FX_F64: memcpy(element, &v, 8); break;
-    default: {
-        uint64_t u = to_int(v, (int)fx_dtype_size(d) * 8, fx_dtype_is_signed(d));
-        switch (fx_dtype_size(d)) {
-        case 1: memcpy(element, &(uint8_t){(uint8_t)u}, 1); break;
-        case 2: memcpy(element, &(uint16_t){(uint16_t)u}, 2); break;
-        case 4: memcpy(element, &(uint32_t){(uint32_t)u}, 4); break;
-        case 8: memcpy(element, &u, 8); break;
-        }
+    default: fx_element_store_bits(d, element, to_int(v, (int)fx_dtype_size(d) * 8, fx_dtype_is_signed(d)));
     }
+}
+
+void fx_element_store_bits(fx_dtype d, void *element, uint64_t bits) {
+    switch (fx_dtype_size(d)) {
+    case 1: memcpy(element, &(uint8_t){(uint8_t)bits}, 1); break;
+    case 2: memcpy(element, &(uint16_t){(uint16_t)bits}, 2); break;
+    case 4: memcpy(element, &(uint32_t){(uint32_t)bits}, 4); break;
+    case 8: memcpy(element, &bits, 8); break;
     }
+}
+
+uint64_t fx_element_bits(fx_dtype d, const void *element) {
+    union {
+        uint8_t b;
+        uint16_t h;
+        uint32_t w;
+        uint64_t l;
+    } u = {.l = 0};
+    size_t size = fx_dtype_size(d);
+    memcpy(&u, element, size);
+    return size == 1 ? u.b : size == 2 ? u.h : size == 4 ? u.w : u.l;
 }
 
 #define LOAD(type)                \

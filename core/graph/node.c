@@ -64,7 +64,7 @@ static uint64_t hash_attr(uint64_t h, const fx_attr *a) {
     }
 }
 
-static uint64_t hash_rule(const fx_rule *r) {
+uint64_t fx_rule_hash(const fx_rule *r) {
     uint64_t h = fx_hash_mix((uint64_t)r->op, (uint64_t)r->n_in << 32 | (uint32_t)r->n_region);
     for (int i = 0; i < r->n_in; i++)
         h = fx_hash_mix(h, r->in[i]->hash);
@@ -138,7 +138,7 @@ static bool copy_attrs(fx_graph *g, fx_node *n, const fx_rule *r) {
 
 fx_node *fx_node_intern(const fx_rule *r) {
     fx_graph *g = r->g;
-    uint64_t hash = hash_rule(r);
+    uint64_t hash = fx_rule_hash(r);
     if (!reserve(g))
         return fx_graph_error(g, FX_OUT_OF_MEMORY, "%s: host memory ran out", fx_op_get(r->op)->name);
     size_t k = hash & (g->cons->cap - 1);

@@ -78,6 +78,7 @@ fx_node *fx_fold(const fx_rule *r);
 
 /* Finds the node that a checked rule describes or appends it. */
 fx_node *fx_node_intern(const fx_rule *r);
+uint64_t fx_rule_hash(const fx_rule *r);
 fx_node *fx_node_append(fx_graph *g, fx_op op, const fx_spec *spec);
 void fx_cons_free(struct fx_cons *cons);
 bool fx_attr_equal(const fx_attr *a, const fx_attr *b);
