@@ -122,7 +122,7 @@ START_TEST(bad_text_is_refused_with_its_place) {
     } cases[] = {
         {"", "line 1, column 1; expected \"graph\""},
         {"graph(%x: f32[2]) { return %y }", "the name of an earlier value"},
-        {"graph(%x: f32[2]) {\n %y = exp(%y) return %y }", "line 2, column 11; expected the name of an earlier value"},
+        {"graph(%x: f32[2]) {\n %y = exp(%y) return %y }", "line 2, column 12; expected the name of an earlier value"},
         {"graph(%x: f32[2]) { %x = exp(%x) return %x }", "a new name"},
         {"graph(%x: f32[2]) { %y = exq(%x) return %y }", "the name of an operation"},
         {"graph(%x: f32[2]) {\n\n %y = exp(%x, %x) return %y }", "graph text:3: exp: operands; expected 1; got 2"},
