@@ -98,8 +98,11 @@ typedef struct vk_readback {
     VkCommandBuffer cmds[VK_READBACK_SLOTS];
 } vk_readback;
 
-typedef struct vk_injection { /* FORNAX_INJECT=kind:N; fails the N-th, counted from 1; 0: never */
+/* FORNAX_INJECT, for tests: the N-th submission, allocation or compilation fails (counted from 1, 0: none);
+ * `transfer_queue` runs transfers as if a device without a transfer queue had one. */
+typedef struct vk_injection {
     uint64_t device_lost, oom, compile;
+    bool transfer_queue;
 } vk_injection;
 
 typedef enum vk_queue_index { VK_QUEUE_COMPUTE, VK_QUEUE_TRANSFER, VK_QUEUES } vk_queue_index;
@@ -114,7 +117,8 @@ struct fx_bdevice {
     PFN_vkCmdEndDebugUtilsLabelEXT end_label;
 
     pthread_mutex_t queue_lock; /* the queues, next, waited, recent, lost_text */
-    VkQueue queues[VK_QUEUES];  /* [1] is VK_NULL_HANDLE without a transfer queue */
+    uint32_t families[VK_QUEUES];
+    VkQueue queues[VK_QUEUES]; /* [1] is VK_NULL_HANDLE without a transfer queue */
     VkSemaphore timelines[VK_QUEUES];
     atomic_uint_fast64_t submitted[VK_QUEUES]; /* last number given to a submission of each queue */
     atomic_uint_fast64_t finished[VK_QUEUES];  /* a number known to be reached: saves asking the driver */
@@ -151,12 +155,10 @@ struct fx_kernel {
 };
 
 /* ---- vk_instance.c ---- */
-/* The process's instance, made at the first call and kept. FX_NOT_FOUND when there is no driver or a
- * required layer is absent; *reason then holds the text as well. Any thread. */
+/* The process's instance, made at the first call and kept. FX_NOT_FOUND when there is no driver,
+ * FX_UNSUPPORTED without the validation layer that was asked for; *reason then holds the text as well. Any thread. */
 fx_status fx_vk_instance_get(vk_instance **out, const char **reason);
 const char *fx_vk_result_name(VkResult r);
-/* "FORNAX_X" is set to something other than "", "0" and "off". */
-bool fx_vk_env_flag(const char *name);
 
 /* ---- vk_probe.c ---- */
 /* Fills `gpu` from its handle; an unfit device gets info.usable false and info.reason. */

@@ -12,7 +12,7 @@ static fx_status enumerate(fx_device_info *infos, int capacity, int *count, cons
     fx_status st = fx_vk_instance_get(&in, &why);
     if (reason)
         *reason = why;
-    if (st == FX_NOT_FOUND && !fx_vk_env_flag("FORNAX_VALIDATE"))
+    if (st == FX_NOT_FOUND)
         return FX_OK; /* no driver is a fact, not an error */
     FX_TRY(st);
     *count = in->n_gpus;

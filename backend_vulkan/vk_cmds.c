@@ -58,7 +58,7 @@ static fx_status take_pool(fx_bdevice *d, VkCommandPool *out) {
     if (*out)
         return fx_vk_check(d, d->vk.vkResetCommandPool(d->handle, *out, 0), "resetting a command pool");
     VkCommandPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                    .queueFamilyIndex = d->gpu->compute_family};
+                                    .queueFamilyIndex = d->families[VK_QUEUE_COMPUTE]};
     return fx_vk_check(d, d->vk.vkCreateCommandPool(d->handle, &info, NULL, out), "making a command pool");
 }
 

@@ -151,8 +151,14 @@ static fx_status create_device(fx_bdevice *d) {
         d->end_label = (PFN_vkCmdEndDebugUtilsLabelEXT)end;
     }
     d->vk.vkGetDeviceQueue(d->handle, g->compute_family, 0, &d->queues[VK_QUEUE_COMPUTE]);
-    if (transfer)
+    d->families[VK_QUEUE_COMPUTE] = g->compute_family;
+    if (transfer) {
+        d->families[VK_QUEUE_TRANSFER] = g->transfer_family;
         d->vk.vkGetDeviceQueue(d->handle, g->transfer_family, 0, &d->queues[VK_QUEUE_TRANSFER]);
+    } else if (d->inject.transfer_queue) {
+        d->families[VK_QUEUE_TRANSFER] = g->compute_family;
+        d->queues[VK_QUEUE_TRANSFER] = d->queues[VK_QUEUE_COMPUTE];
+    }
     return FX_OK;
 }
 
@@ -167,7 +173,7 @@ static fx_status create_timelines(fx_bdevice *d) {
     return FX_OK;
 }
 
-/* FORNAX_INJECT=device_lost:N, oom:N or compile:N, several separated by commas: for tests of failures. */
+/* FORNAX_INJECT=device_lost:N, oom:N, compile:N or transfer_queue, several separated by commas. */
 static void read_injection(vk_injection *in) {
     const char *s = getenv("FORNAX_INJECT");
     while (s && *s) {
@@ -176,6 +182,7 @@ static void read_injection(vk_injection *in) {
         for (int i = 0; i < 3; i++)
             if (strncmp(s, kinds[i], strlen(kinds[i])) == 0)
                 *slots[i] = strtoull(s + strlen(kinds[i]), NULL, 10);
+        in->transfer_queue |= strncmp(s, "transfer_queue", strlen("transfer_queue")) == 0;
         s = strchr(s, ',');
         s = s ? s + 1 : NULL;
     }

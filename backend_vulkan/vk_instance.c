@@ -19,7 +19,8 @@ int fx_vulkan_validation_messages(void) {
     return atomic_load(&messages);
 }
 
-bool fx_vk_env_flag(const char *name) {
+/* The variable is set to something other than "", "0" and "off". */
+static bool env_flag(const char *name) {
     const char *s = getenv(name);
     return s && *s && strcmp(s, "0") != 0 && strcmp(s, "off") != 0;
 }
@@ -82,7 +83,7 @@ static bool has_extension(const char *layer, const char *name) {
 
 static fx_status create(vk_instance *in) {
     static const char validation[] = "VK_LAYER_KHRONOS_validation";
-    in->settings = (vk_settings){fx_vk_env_flag("FORNAX_VALIDATE"), fx_vk_env_flag("FORNAX_DEBUG")};
+    in->settings = (vk_settings){env_flag("FORNAX_VALIDATE"), env_flag("FORNAX_DEBUG")};
     if (volkInitialize() != VK_SUCCESS)
         return fx_backend_fail(FX_NOT_FOUND, "Vulkan: the loader libvulkan.so.1 was not found; "
                                              "install the package libvulkan1 and a driver such as mesa-vulkan-drivers");
@@ -94,7 +95,7 @@ static fx_status create(vk_instance *in) {
     VkInstanceCreateFlags flags = 0;
     if (in->settings.validate) {
         if (!has_layer(validation))
-            return fx_backend_fail(FX_NOT_FOUND,
+            return fx_backend_fail(FX_UNSUPPORTED,
                                    "Vulkan: FORNAX_VALIDATE asks for the layer %s, which is absent; "
                                    "install the package vulkan-validationlayers or unset FORNAX_VALIDATE",
                                    validation);

@@ -83,15 +83,14 @@ static void destroy(fx_bdevice *d, vk_memory *m) {
 
 /* Makes m->buffer; *requirements is what it needs. */
 static VkResult make_buffer(fx_bdevice *d, vk_memory *m, VkMemoryRequirements *requirements) {
-    uint32_t families[2] = {d->gpu->compute_family, d->gpu->transfer_family};
-    bool both = d->queues[VK_QUEUE_TRANSFER] != VK_NULL_HANDLE;
+    bool both = d->queues[VK_QUEUE_TRANSFER] && d->families[0] != d->families[1];
     VkBufferCreateInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                .size = m->bytes,
                                .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                         VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
                                .sharingMode = both ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
                                .queueFamilyIndexCount = both ? 2 : 0,
-                               .pQueueFamilyIndices = families};
+                               .pQueueFamilyIndices = d->families};
     VkResult r = d->vk.vkCreateBuffer(d->handle, &info, NULL, &m->buffer);
     if (r == VK_SUCCESS)
         d->vk.vkGetBufferMemoryRequirements(d->handle, m->buffer, requirements);

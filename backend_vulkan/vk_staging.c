@@ -33,7 +33,7 @@ static fx_status prepare_staging(fx_bdevice *d, vk_queue_index queue) {
     if (!s->pools[queue]) {
         VkCommandBuffer cmds[VK_STAGE_SLOTS];
         VkCommandPool pool;
-        FX_TRY(make_pool(d, queue ? d->gpu->transfer_family : d->gpu->compute_family, &pool));
+        FX_TRY(make_pool(d, d->families[queue], &pool));
         fx_status st = make_buffers(d, pool, VK_STAGE_SLOTS, cmds);
         if (st != FX_OK) {
             d->vk.vkDestroyCommandPool(d->handle, pool, NULL);
@@ -54,7 +54,7 @@ static fx_status prepare_readback(fx_bdevice *d) {
     }
     if (!b->pool) {
         VkCommandPool pool;
-        FX_TRY(make_pool(d, d->gpu->compute_family, &pool));
+        FX_TRY(make_pool(d, d->families[VK_QUEUE_COMPUTE], &pool));
         fx_status st = make_buffers(d, pool, VK_READBACK_SLOTS, b->cmds);
         if (st != FX_OK) {
             d->vk.vkDestroyCommandPool(d->handle, pool, NULL);
