@@ -18,6 +18,12 @@ static float f32_of(uint32_t u) {
     return f;
 }
 
+static double f64_of(uint64_t u) {
+    double f;
+    memcpy(&f, &u, 8);
+    return f;
+}
+
 /* Error of `got` in ulp of the f32 (mant 24) or f64 (mant 53) grid at `want`; infinities, NaN and signs must agree. */
 static double ulps_above(long double got, long double want, int mant, double least) {
     int min_exp = mant == 24 ? -125 : -1021, max_exp = mant == 24 ? 128 : 1024, e;
@@ -26,7 +32,9 @@ static double ulps_above(long double got, long double want, int mant, double lea
     if (isnan(got))
         return INFINITY;
     if (fabsl(want) >= ldexpl(1, max_exp) - ldexpl(1, max_exp - mant - 1))
-        return isinf(got) && !signbit(got) == !signbit(want) ? 0 : (fabsl(got) >= ldexpl(1 - ldexpl(1, -mant), max_exp) ? 1 : INFINITY);
+        return isinf(got) && !signbit(got) == !signbit(want)
+                   ? 0
+                   : (fabsl(got) >= ldexpl(1 - ldexpl(1, -mant), max_exp) ? 1 : INFINITY);
     if (isinf(got))
         return fabsl(want) > ldexpl(1 - ldexpl(1, 2 - mant), max_exp) ? 1 : INFINITY;
     if (want == 0)
@@ -52,7 +60,8 @@ static long double ref_digamma(long double x) {
         s -= 1 / x;
     long double w = 1 / (x * x);
     return s + logl(x) - 0.5L / x -
-           w * (1 / 12.0L - w * (1 / 120.0L - w * (1 / 252.0L - w * (1 / 240.0L - w * (1 / 132.0L - w * (691 / 32760.0L))))));
+           w * (1 / 12.0L -
+                w * (1 / 120.0L - w * (1 / 252.0L - w * (1 / 240.0L - w * (1 / 132.0L - w * (691 / 32760.0L))))));
 }
 
 static long double ref_erf_inv(long double x) {
@@ -101,7 +110,8 @@ typedef struct {
     double least, least_negative; /* for x >= 0 and x < 0 */
 } unary_row;
 
-#define ROW(name, ref, ...) {#name, fx_##name##_f32, NULL, ref, __VA_ARGS__}
+#define ROW(name, ref, ...) \
+    { #name, fx_##name##_f32, fx_##name##_f64, ref, __VA_ARGS__ }
 static const unary_row unary[] = {
     ROW(exp, expl, 0, 0),
     ROW(exp2, exp2l, 0, 0),
@@ -128,6 +138,72 @@ static const unary_row unary[] = {
 #undef ROW
 enum { N_UNARY = sizeof unary / sizeof unary[0] };
 
+/* Limits, values near 0 where results vanish, saturation, ties of rounding, neighbours of 1. */
+static const double special[] = {
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    0.5,
+    -0.5,
+    1.5,
+    -1.5,
+    2.5,
+    -2.5,
+    INFINITY,
+    -INFINITY,
+    NAN,
+    1e-45,
+    -1e-45,
+    1e-40,
+    -1e-40,
+    1.1754943508e-38,
+    3.4028234664e38,
+    -3.4028234664e38,
+    3e38,
+    -3e38,
+    8388607.5,
+    8388609.0,
+    -8388609.0,
+    16777215.0,
+    16777216.0,
+    -16777217.0,
+    4294967295.0,
+    1e30,
+    -1e30,
+    0.999999940395,
+    1.00000011921,
+    7.0,
+    0.1,
+    1e-20,
+    1e-8,
+    -1e-8,
+    1e-5,
+    -1e-5,
+    1e-3,
+    1e-30,
+    -104.0,
+    -90.0,
+    -45.0,
+    45.0,
+    89.0,
+    90.0,
+    1e4,
+    -1e4,
+    -200.0,
+    0.4999999701976776,
+    -0.4999999701976776,
+    -0.2,
+    1e-10,
+    4503599627370497.5,
+    9007199254740991.0,
+};
+enum { N_SPECIAL = sizeof special / sizeof special[0] };
+
 START_TEST(f32_functions_stay_within_their_stated_error) {
     const unary_row *r = &unary[_i];
     const char *env = getenv("MATH_STRIDE");
@@ -136,8 +212,8 @@ START_TEST(f32_functions_stay_within_their_stated_error) {
     ck_assert_ptr_nonnull(fn);
     double worst = 0;
     float at = 0;
-    for (uint64_t u = 0; u < (UINT64_C(1) << 32); u += stride) {
-        float x = f32_of((uint32_t)u);
+    for (uint64_t k = 0; k < N_SPECIAL + (UINT64_C(1) << 32) / stride; k++) {
+        float x = k < N_SPECIAL ? (float)special[k] : f32_of((uint32_t)((k - N_SPECIAL) * stride));
         float y = r->f32(x);
         long double want = r->ref(x);
         double e = fn->max_ulp == 0 ? (isnan(want) ? !isnan(y) : (float)want != y || !signbit(want) != !signbit(y))
@@ -149,7 +225,8 @@ START_TEST(f32_functions_stay_within_their_stated_error) {
     }
     printf("%-10s f32 %8.3f ulp at %.9g (%a), stated %g\n", r->name, worst, (double)at, (double)at, fn->max_ulp);
     fflush(stdout);
-    ck_assert_msg(worst <= fn->max_ulp, "%s f32: %g ulp at %.9g, got %.9g", r->name, worst, (double)at, (double)r->f32(at));
+    ck_assert_msg(worst <= fn->max_ulp, "%s f32: %g ulp at %.9g, got %.9g", r->name, worst, (double)at,
+                  (double)r->f32(at));
 }
 END_TEST
 
@@ -164,7 +241,8 @@ static long double ref_div(long double x, long double y) {
     return x / y;
 }
 
-#define ROW(name, ref) {#name, fx_##name##_f32, NULL, ref}
+#define ROW(name, ref) \
+    { #name, fx_##name##_f32, fx_##name##_f64, ref }
 static const binary_row binary[] = {
     ROW(pow, powl),
     ROW(atan2, atan2l),
@@ -181,13 +259,6 @@ static uint64_t random_bits(void) { /* xorshift64 */
     random_state ^= random_state << 17;
     return random_state * 2685821657736338717u;
 }
-
-static const double special[] = {
-    0.0,       -0.0,        1.0,          -1.0,        2.0,      -2.0,    3.0,       -3.0,  0.5,    -0.5,    1.5,
-    -1.5,      2.5,         -2.5,         INFINITY,    -INFINITY, NAN,    1e-45,     -1e-45, 1e-40, -1e-40, 1.1754943508e-38,
-    3.4028234664e38, -3.4028234664e38, 8388607.5, 8388609.0, 16777215.0, 16777216.0, -16777217.0, 4294967295.0, 1e30, -1e30, 0.999999940395, 1.00000011921, 7.0, 0.1, 1e-20,
-};
-enum { N_SPECIAL = sizeof special / sizeof special[0] };
 
 /* The k-th pair of operands: all pairs of special values, then random ones of several spreads. */
 static void f32_pair(int k, float *x, float *y) {
@@ -237,6 +308,94 @@ START_TEST(f32_functions_of_two_stay_within_their_stated_error) {
 }
 END_TEST
 
+/* f64 samples: every exponent with random fractions, and the neighbourhoods of small integers and of 1. */
+static double f64_sample(int k) {
+    if (k < N_SPECIAL)
+        return special[k];
+    uint64_t u = random_bits();
+    if (k % 4 == 1)
+        u = (u & 0x80ffffffffffffffu) + 0x3f80000000000000u;
+    else if (k % 4 == 2)
+        u = (u & 0x807fffffffffffffu) + 0x3fd0000000000000u;
+    double x = f64_of(u);
+    if (k % 4 == 3)
+        x = (double)((int64_t)(u >> 59) - 15) * (1 + ldexp((double)(u & 0xffff) - 32768, -20));
+    return x;
+}
+
+START_TEST(f64_functions_stay_within_their_stated_error) {
+    if (LDBL_MANT_DIG < 64) {
+        printf("long double is no wider than double: f64 functions not compared\n");
+        return;
+    }
+    const unary_row *r = &unary[_i];
+    const fx_math_fn *fn = fx_math_find(r->name, FX_F64);
+    ck_assert_ptr_nonnull(fn);
+    double worst = 0, at = 0;
+    bool angle = strcmp(r->name, "sin") == 0 || strcmp(r->name, "cos") == 0 || strcmp(r->name, "tan") == 0;
+    for (int k = 0; k < 400000; k++) {
+        double x = f64_sample(k);
+        if (angle && fabs(x) > 1.7e12 && isfinite(x)) /* beyond the range of full relative accuracy */
+            continue;
+        double y = r->f64(x);
+        long double want = r->ref(x);
+        double e = fn->max_ulp == 0 ? (isnan(want) ? !isnan(y) : (double)want != y || !signbit(want) != !signbit(y))
+                                    : ulps_above(y, want, 53, x < 0 ? r->least_negative : r->least);
+        if (fn->strict)
+            e = isnan(want) ? !isnan(y) : y != sqrt(x);
+        if (!(e <= worst)) {
+            worst = e;
+            at = x;
+        }
+    }
+    printf("%-10s f64 %8.3f ulp at %.17g, stated %g\n", r->name, worst, at, fn->max_ulp);
+    fflush(stdout);
+    ck_assert_msg(worst <= fn->max_ulp, "%s f64: %g ulp at %.17g, got %.17g", r->name, worst, at, r->f64(at));
+}
+END_TEST
+
+START_TEST(f64_functions_of_two_stay_within_their_stated_error) {
+    if (LDBL_MANT_DIG < 64)
+        return;
+    const binary_row *r = &binary[_i];
+    const fx_math_fn *fn = fx_math_find(r->name, FX_F64);
+    ck_assert_ptr_nonnull(fn);
+    double worst = 0, ax = 0, ay = 0;
+    for (int k = 0; k < 300000; k++) {
+        double x, y;
+        if (k < N_SPECIAL * N_SPECIAL) {
+            x = special[k / N_SPECIAL];
+            y = special[k % N_SPECIAL];
+        } else {
+            x = f64_sample(k);
+            y = f64_sample(k + (k >> 4));
+            if (k % 3 == 0) /* powers of moderate size */
+                y = ldexp(y, (int)(random_bits() % 20) - 4);
+        }
+        double z = r->f64(x, y), e;
+        long double want = r->ref(x, y);
+        if (fn->strict)
+            want = x / y;
+        if (isnan(want) || fn->max_ulp > 0)
+            e = ulps(z, want, 53);
+        else if (fn->strict &&
+                 fabsl(want) < (long double)DBL_MIN) /* documented: 1 ulp where the quotient is subnormal */
+            e = fabs((double)want - z) > ldexp(1, -1074);
+        else
+            e = (double)want != z || !signbit(want) != !signbit(z);
+        if (!(e <= worst)) {
+            worst = e;
+            ax = x;
+            ay = y;
+        }
+    }
+    printf("%-10s f64 %8.3f ulp at (%.17g, %.17g), stated %g\n", r->name, worst, ax, ay, fn->max_ulp);
+    fflush(stdout);
+    ck_assert_msg(worst <= fn->max_ulp, "%s f64: %g ulp at (%.17g, %.17g), got %.17g", r->name, worst, ax, ay,
+                  r->f64(ax, ay));
+}
+END_TEST
+
 START_TEST(every_need_names_an_earlier_function) {
     for (int i = 0; fx_math_at(i); i++) {
         const fx_math_fn *fn = fx_math_at(i);
@@ -274,8 +433,10 @@ START_TEST(glsl_texts_compile) {
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     FILE *f = fdopen(fd, "w");
-    fprintf(f, "#version 450\nlayout(local_size_x = 64) in;\nlayout(std430, binding = 0) buffer A { float a[]; };\n"
-               "layout(std430, binding = 1) buffer B { double b[]; };\n%s", fx_math_prelude_glsl(true));
+    fprintf(f,
+            "#version 450\nlayout(local_size_x = 64) in;\nlayout(std430, binding = 0) buffer A { float a[]; };\n"
+            "layout(std430, binding = 1) buffer B { double b[]; };\n%s",
+            fx_math_prelude_glsl(true));
     for (int i = 0; fx_math_at(i); i++)
         fprintf(f, "%s\n", fx_math_at(i)->glsl);
     fprintf(f, "void main() { uint i = gl_GlobalInvocationID.x; float x = a[i]; double y = b[i];\n");
@@ -301,6 +462,8 @@ int main(void) {
     tcase_set_timeout(t, 900);
     tcase_add_loop_test(t, f32_functions_stay_within_their_stated_error, 0, N_UNARY);
     tcase_add_loop_test(t, f32_functions_of_two_stay_within_their_stated_error, 0, N_BINARY);
+    tcase_add_loop_test(t, f64_functions_stay_within_their_stated_error, 0, N_UNARY);
+    tcase_add_loop_test(t, f64_functions_of_two_stay_within_their_stated_error, 0, N_BINARY);
     tcase_add_test(t, every_need_names_an_earlier_function);
     tcase_add_test(t, glsl_texts_compile);
     suite_add_tcase(s, t);

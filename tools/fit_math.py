@@ -2,15 +2,16 @@
 """Fits the polynomials of core/kernel/mathlib_*.inc (needs mpmath; run: tools/fit_math.py [name ...]).
 
 Each job approximates g(x) by c0 + c1 x + ... + cn x^n on [a, b] so that the largest of |weight(x) * error(x)| is
-smallest (Remez 1934, exchange on a grid). Coefficients are then rounded to the target format: all at once, or for f32
-one by one from the lowest power with the rest fitted again, whichever leaves less error. The script prints them with the error that is left (log2).
+smallest (Remez 1934, exchange on a grid). Coefficients are then rounded to the target format: all at once, or for
+f32 one by one from the lowest power with the rest fitted again, whichever leaves less error. The script prints them
+with the error that is left (log2).
 """
 import struct
 import sys
 from mpmath import mp, mpf
 import mpmath as M
 
-mp.dps = 60
+mp.dps = 90
 
 
 def to_f32(c):
@@ -107,7 +108,7 @@ def job(f):
 
 
 LN2 = M.log(2)
-TINY = mpf(10) ** -20
+TINY = mpf(10) ** -12
 
 
 def nz(x):
@@ -137,7 +138,9 @@ def log():
     s = b / (2 + b)
     fit("log f64: p(z), log((1+s)/(1-s)) = 2s + s z p(z)", 64, r, lambda z: z, 0, s * s * mpf("1.001"), 6)
     fit("pow f32: p(z)", 32, r, lambda z: z, 0, s * s * mpf("1.001"), 3)
-    fit("pow f64: p(z)", 64, r, lambda z: z, 0, s * s * mpf("1.001"), 8)
+    r2 = lambda z: (r(z) - mpf(2) / 3) / nz(z) * 3 / 2
+    fit("pow f64: p(z), log((1+s)/(1-s)) = 2/3 s (3 + z + z^2 p(z))", 64, r2, lambda z: z * z, 0,
+        s * s * mpf("1.001"), 6)
 
 
 @job
@@ -190,6 +193,9 @@ def erf_inv():
     fit("erf_inv f32: P(w - 2.5), w <= 5", 32, lambda v: by_w(v + 2.5), lambda v: 1, "-2.5", "2.5", 10)
     fit("erf_inv f32: Q(sqrt(w) - 3), 5 <= w <= 16.7", 32, lambda v: by_w((v + 3) ** 2), lambda v: 1,
         M.sqrt(5) - 3, "1.09", 10)
+    fit("erf_inv f64 guess: P(w - 2.5), w <= 5", 64, lambda v: by_w(v + 2.5), lambda v: 1, "-2.5", "2.5", 8)
+    fit("erf_inv f64 guess: Q(sqrt(w) - 4), 5 <= w <= 38", 64, lambda v: by_w((v + 4) ** 2), lambda v: 1,
+        M.sqrt(5) - 4, "2.2", 9)
 
 
 @job
@@ -232,6 +238,7 @@ def sincospi():
 def cbrt():
     """First guess of cbrt on [1, 8)."""
     fit("cbrt f32: guess", 32, lambda x: M.cbrt(x), lambda x: 1 / M.cbrt(x), 1, 8, 4)
+    fit("cbrt f64: guess", 64, lambda x: M.cbrt(x), lambda x: 1 / M.cbrt(x), 1, 8, 4)
 
 
 if __name__ == "__main__":

@@ -15,15 +15,15 @@
 #include "fornax/base.h"
 
 typedef struct fx_math_fn {
-    const char *name;     /* as in M(name, ...) of the op table: "exp", "fdiv"; "" for helpers of other functions */
-    fx_dtype dtype;       /* FX_F32 or FX_F64 */
-    int arity;            /* 1 or 2 */
-    bool strict;          /* a correctly rounded builtin, where the dialect has one, may be used instead */
-    const char *symbol;   /* the function that a kernel calls: "fx_exp_f32" */
-    const char *text;     /* its definition without storage qualifiers ("static inline", "__device__"), C and CUDA */
-    const char *glsl;     /* the same for GLSL (double constants have a suffix there) */
-    const char *needs[8]; /* symbols, direct and indirect, that must be defined before it, in order; NULL-terminated */
-    double max_ulp;       /* worst error that the test admits, in ulp of the result; 0: exact or correctly rounded */
+    const char *name;      /* as in M(name, ...) of the op table: "exp", "fdiv"; "" for helpers of other functions */
+    fx_dtype dtype;        /* FX_F32 or FX_F64 */
+    int arity;             /* 1 or 2 */
+    bool strict;           /* a correctly rounded builtin, where the dialect has one, may be used instead */
+    const char *symbol;    /* the function that a kernel calls: "fx_exp_f32" */
+    const char *text;      /* its definition without storage qualifiers ("static inline", "__device__"), C and CUDA */
+    const char *glsl;      /* the same for GLSL (double constants have a suffix there) */
+    const char *needs[12]; /* symbols, direct and indirect, to be defined before it, in this order; NULL-terminated */
+    double max_ulp;        /* worst error that the test admits, in ulp of the result; 0: exact or correctly rounded */
 } fx_math_fn;
 
 /* The function `name` for a type, or NULL: then the dialect's builtin does. */
