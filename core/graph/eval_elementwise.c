@@ -243,7 +243,10 @@ typedef void (*row_fn)(const fx_lane *a, const fx_lane *b, const fx_lane *c, fx_
 #define FX_BINARY(name, types, result, fexpr, iexpr, d0, d1, ulp, doc) ROW(d, name, f, double, result, fexpr)
 #define FX_TERNARY(name, types, result, expr, doc) ROW(d, name, f, double, result, expr)
 #define FX_STRUCTURAL(...)
+#pragma GCC diagnostic push /* select's predicate is a number here */
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
 #include "core/ops/ops.def"
+#pragma GCC diagnostic pop
 #undef FX_UNARY
 #undef FX_BINARY
 #undef FX_TERNARY

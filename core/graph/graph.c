@@ -286,11 +286,11 @@ fx_status fx_graph_share_captures(int n, fx_graph *const *regions, int at, fx_gr
         int own = src->n_param - src->n_captured;
         fx_graph *g = out[i] = fx_graph_new(NULL);
         fx_node **a = realloc(args, sizeof *a * (size_t)(own + k + src->n_param + src->n_result));
+        args = a ? a : args; /* the new parameters, then the arguments in the old order, then the results */
         if (!g || !a) {
             status = fx_fail_oom(sizeof *a);
             break;
         }
-        args = a; /* the new parameters, then the arguments in the old order, then the results */
         for (int p = 0; p < own + k; p++)
             a[p] = fx_graph_param(g, p < at          ? &src->params[p]->spec
                                      : p < at + k    ? &all[p - at]->spec

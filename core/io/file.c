@@ -15,7 +15,7 @@ fx_quoted fx_quote(const char *s) {
     fx_quoted q;
     size_t n = 0, i = 0;
     q.text[n++] = '"';
-    for (; s[i] && i < 80; i++) {
+    for (; i < 80 && s[i]; i++) {
         unsigned char c = (unsigned char)s[i];
         if (c < 32 || c > 126)
             n += (size_t)snprintf(q.text + n, 5, "\\x%02x", c);
