@@ -456,6 +456,21 @@ START_TEST(glsl_texts_compile) {
 }
 END_TEST
 
+/* The C texts as strings, as a backend will hand them to a compiler. */
+START_TEST(c_texts_compile) {
+    if (system("command -v cc >/dev/null 2>&1") != 0) {
+        printf("cc is absent: C texts not compiled\n");
+        return;
+    }
+    FILE *f = popen("cc -std=c11 -Wall -Werror -Wno-unused-function -fsyntax-only -x c -", "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(fx_math_prelude_c(), f);
+    for (int i = 0; fx_math_at(i); i++)
+        fprintf(f, "static inline %s\n", fx_math_at(i)->text);
+    ck_assert_int_eq(pclose(f), 0);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("math");
     TCase *t = tcase_create("math");
@@ -465,6 +480,7 @@ int main(void) {
     tcase_add_loop_test(t, f64_functions_stay_within_their_stated_error, 0, N_UNARY);
     tcase_add_loop_test(t, f64_functions_of_two_stay_within_their_stated_error, 0, N_BINARY);
     tcase_add_test(t, every_need_names_an_earlier_function);
+    tcase_add_test(t, c_texts_compile);
     tcase_add_test(t, glsl_texts_compile);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
