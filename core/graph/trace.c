@@ -177,6 +177,16 @@ fx_spec fx_func_out_spec(const fx_func *f, int i) {
     return i >= 0 && i < fx_func_n_out(f) ? fx_func_graph(f)->results[i]->spec : nothing;
 }
 
+char *fx_func_print(const fx_func *f) { return fx_graph_print(fx_func_graph(f)); }
+
+fx_status fx_func_parse(const char *text, size_t bytes, fx_func **out) {
+    fx_graph *g = NULL;
+    *out = NULL;
+    FX_TRY(fx_graph_parse(text, bytes, &g));
+    *out = fx_graph_func(g);
+    return FX_OK;
+}
+
 fx_spec fx_spec_of(fx_val v) { return v ? v->spec : nothing; }
 
 int64_t fx_dim(fx_val v, int axis) {
