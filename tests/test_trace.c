@@ -2,6 +2,7 @@
  * bit for bit as jax.random, and the composed functions at their difficult points. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
