@@ -1,4 +1,5 @@
-/* test_images.c - PNG and JPEG reading, conversions, resizing and PNG writing; E-011, E-013 and E-015 of the file cases. */
+/* test_images.c - PNG and JPEG reading, conversions, resizing and PNG writing; E-011, E-013 and E-015 of the file
+ * cases. */
 #include <math.h>
 
 #include "case_files.h"
@@ -41,13 +42,15 @@ START_TEST(e011_every_kind_of_png_reads_its_exact_samples) {
     ck_assert_int_eq(image.channels, 3);
     ck_assert_mem_eq(image.data, rgb16, sizeof rgb16);
     fx_image_free(&image);
-    check_bytes(decode_as(f, n, "palette4_trns", 0, FX_U8), 3, 2, 4,
-                BYTES(10, 20, 30, 255, 40, 50, 60, 128, 70, 80, 90, 255, 70, 80, 90, 255, 40, 50, 60, 128, 10, 20, 30, 255));
+    check_bytes(
+        decode_as(f, n, "palette4_trns", 0, FX_U8), 3, 2, 4,
+        BYTES(10, 20, 30, 255, 40, 50, 60, 128, 70, 80, 90, 255, 70, 80, 90, 255, 40, 50, 60, 128, 10, 20, 30, 255));
     check_bytes(decode_as(f, n, "gray1_width9", 0, FX_U8), 9, 2, 1,
                 BYTES(255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 0, 0, 0, 255, 255, 255, 255, 0));
     check_bytes(decode_as(f, n, "gray2", 0, FX_U8), 4, 1, 1, BYTES(0, 85, 170, 255));
     check_bytes(decode_as(f, n, "gray_alpha8", 0, FX_U8), 2, 1, 2, BYTES(200, 0, 100, 255));
-    check_bytes(decode_as(f, n, "gray_alpha8", 3, FX_U8), 2, 1, 3, BYTES(200, 200, 200, 100, 100, 100)); /* alpha dropped */
+    check_bytes(decode_as(f, n, "gray_alpha8", 3, FX_U8), 2, 1, 3,
+                BYTES(200, 200, 200, 100, 100, 100)); /* alpha dropped */
     check_bytes(decode_as(f, n, "gray_alpha8", 1, FX_U8), 2, 1, 1, BYTES(200, 100));
     check_bytes(decode_as(f, n, "gray_alpha8", 4, FX_U8), 2, 1, 4, BYTES(200, 200, 200, 0, 100, 100, 100, 255));
     check_bytes(decode_as(f, n, "rgba8", 0, FX_U8), 1, 2, 4, BYTES(1, 2, 3, 4, 5, 6, 7, 8));
@@ -108,11 +111,20 @@ END_TEST
 START_TEST(e015_truncated_and_unsupported_jpegs_are_errors) {
     static const struct {
         const char *name, *says;
-    } want[] = {{"cut after SOF0", "JPEG"},     {"cut before SOS", "JPEG"},      {"cut in scan", "premature end"},
-                {"only SOI", "JPEG"},           {"dims 65535x65535", "65535 x 65535"}, {"height 0", "x 0 pixels"},
-                {"12-bit", "12-bit"},           {"arithmetic (SOF9)", "arithmetic"},   {"lossless (SOF3)", "lossless"},
-                {"2 components", "2 components"}, {"sampling 0", "JPEG"},        {"huffman table missing", "Huffman table"},
-                {"empty", "0 bytes"},           {"html error page", "web page"}};
+    } want[] = {{"cut after SOF0", "JPEG"},
+                {"cut before SOS", "JPEG"},
+                {"cut in scan", "premature end"},
+                {"only SOI", "JPEG"},
+                {"dims 65535x65535", "65535 x 65535"},
+                {"height 0", "x 0 pixels"},
+                {"12-bit", "12-bit"},
+                {"arithmetic (SOF9)", "arithmetic"},
+                {"lossless (SOF3)", "lossless"},
+                {"2 components", "2 components"},
+                {"sampling 0", "JPEG"},
+                {"huffman table missing", "Huffman table"},
+                {"empty", "0 bytes"},
+                {"html error page", "web page"}};
     size_t n;
     case_file *files = case_files("E-015", &n);
     ck_assert_uint_eq(n, sizeof want / sizeof *want);
@@ -141,7 +153,8 @@ START_TEST(a_png_or_jpeg_cut_anywhere_is_an_error) {
     for (int k = 0; k < 2; k++) {
         case_file *files = case_files(ids[k], &n);
         for (size_t i = 0; i < n; i++) {
-            size_t last = files[i].size - (k && strncmp(files[i].name, "no EOI", 6) != 0 ? 2 : 0); /* the end marker is forgiven */
+            size_t last = files[i].size -
+                          (k && strncmp(files[i].name, "no EOI", 6) != 0 ? 2 : 0); /* the end marker is forgiven */
             for (size_t cut = 0; cut < last; cut++) {
                 fx_image image;
                 unsigned char *part = malloc(cut ? cut : 1); /* exact, for the sanitizer */
@@ -170,10 +183,12 @@ START_TEST(damaged_png_bytes_are_errors) {
     size_t n;
     case_file *files = case_files("E-011", &n);
     for (size_t i = 0; i < n; i++)
-        for (size_t at = 8; at < files[i].size; at++) { /* each byte behind the signature is length, type, data or CRC */
+        for (size_t at = 8; at < files[i].size;
+             at++) { /* each byte behind the signature is length, type, data or CRC */
             fx_image image;
             files[i].data[at] ^= 0x10;
-            ck_assert_msg(fx_image_decode(files[i].data, files[i].size, NULL, &image) != FX_OK, "%s: byte %zu", files[i].name, at);
+            ck_assert_msg(fx_image_decode(files[i].data, files[i].size, NULL, &image) != FX_OK, "%s: byte %zu",
+                          files[i].name, at);
             files[i].data[at] ^= 0x10;
         }
     case_files_free(files, n);
@@ -204,7 +219,8 @@ static void put_chunk(unsigned char **p, const char *type, const void *data, uin
 }
 
 START_TEST(a_png_that_claims_more_than_it_holds_takes_no_memory) {
-    static const uint32_t sizes[][2] = {{65535, 1024}, {8192, 8192}, {1u << 30, 1}, {0x7fffffff, 0x7fffffff}, {0, 5}, {5, 0}};
+    static const uint32_t sizes[][2] = {{65535, 1024}, {8192, 8192}, {1u << 30, 1}, {0x7fffffff, 0x7fffffff},
+                                        {0, 5},        {5, 0}};
     long peak = peak_bytes();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned char file[256], *p = file + 8, header[13] = {0};

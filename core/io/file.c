@@ -194,12 +194,12 @@ bool fx_folder_exists(const char *path) {
     return has_type(path, S_IFDIR);
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+static int compare_entries(const void *a, const void *b) {
+    return strcmp(((const fx_entry *)a)->name, ((const fx_entry *)b)->name);
 }
 
-fx_status fx_folder_list(const char *path, fx_names *out) {
-    *out = (fx_names){NULL, 0};
+fx_status fx_folder_list(const char *path, fx_entries *out) {
+    *out = (fx_entries){NULL, 0};
     DIR *dir = opendir(path);
     if (!dir)
         return fail_errno("cannot open folder", path, errno);
@@ -217,38 +217,35 @@ fx_status fx_folder_list(const char *path, fx_names *out) {
             continue;
         if (out->count == room) {
             room = room ? 2 * room : 64;
-            char **more = realloc(out->names, room * sizeof *more);
+            fx_entry *more = realloc(out->items, room * sizeof *more);
             if (!more) {
                 status = fx_fail_oom(room * sizeof *more);
                 break;
             }
-            out->names = more;
+            out->items = more;
         }
         struct stat st;
         bool folder = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
-        size_t len = strlen(e->d_name);
-        char *name = malloc(len + 2);
+        char *name = fx_strdup(e->d_name);
         if (!name) {
-            status = fx_fail_oom(len + 2);
+            status = fx_fail_oom(strlen(e->d_name));
             break;
         }
-        memcpy(name, e->d_name, len);
-        strcpy(name + len, folder ? "/" : "");
-        out->names[out->count++] = name;
+        out->items[out->count++] = (fx_entry){name, folder};
     }
     closedir(dir);
     if (status != FX_OK)
-        fx_names_free(out);
+        fx_entries_free(out);
     else if (out->count)
-        qsort(out->names, out->count, sizeof *out->names, compare_names);
+        qsort(out->items, out->count, sizeof *out->items, compare_entries);
     return status;
 }
 
-void fx_names_free(fx_names *names) {
-    for (size_t i = 0; i < names->count; i++)
-        free(names->names[i]);
-    free(names->names);
-    *names = (fx_names){NULL, 0};
+void fx_entries_free(fx_entries *entries) {
+    for (size_t i = 0; i < entries->count; i++)
+        free(entries->items[i].name);
+    free(entries->items);
+    *entries = (fx_entries){NULL, 0};
 }
 
 char *fx_strdup(const char *s) {

@@ -39,14 +39,18 @@ void fx_file_abort(fx_file_writer *w);
 /* All of it in one call. */
 fx_status fx_file_replace(const char *path, const void *data, size_t size);
 
-/* Names in a folder, without those that begin with ".", in byte order; folders get a "/" at their end. Links are
- * followed. Free with fx_names_free. */
-typedef struct fx_names {
-    char **names;
+/* Entries of a folder, without those that begin with ".", in byte order of their names. Links are followed.
+ * Free with fx_entries_free. */
+typedef struct fx_entry {
+    char *name;
+    bool folder;
+} fx_entry;
+typedef struct fx_entries {
+    fx_entry *items;
     size_t count;
-} fx_names;
-fx_status fx_folder_list(const char *path, fx_names *out);
-void fx_names_free(fx_names *names);
+} fx_entries;
+fx_status fx_folder_list(const char *path, fx_entries *out);
+void fx_entries_free(fx_entries *entries);
 bool fx_file_exists(const char *path); /* a regular file */
 bool fx_folder_exists(const char *path);
 

@@ -16,8 +16,9 @@ fx_status fx_image_check_size(const char *format, unsigned long width, unsigned 
     if (width == 0 || height == 0)
         return fx_fail(FX_BAD_DATA, "%s: the picture is %lu x %lu pixels", format, width, height);
     if (width > FX_IMAGE_MAX_SIDE || height > FX_IMAGE_MAX_SIDE || width * height > FX_IMAGE_MAX_PIXELS)
-        return fx_fail(FX_BAD_DATA, "%s: %lu x %lu pixels; expected at most %u in all and %d on a side; shrink the picture",
-                       format, width, height, FX_IMAGE_MAX_PIXELS, FX_IMAGE_MAX_SIDE);
+        return fx_fail(FX_BAD_DATA,
+                       "%s: %lu x %lu pixels; expected at most %u in all and %d on a side; shrink the picture", format,
+                       width, height, FX_IMAGE_MAX_PIXELS, FX_IMAGE_MAX_SIDE);
     if (width * height / pixels_per_byte > size)
         return fx_fail(FX_BAD_DATA, "%s: %zu bytes are too few for %lu x %lu pixels", format, size, width, height);
     return FX_OK;
@@ -62,7 +63,9 @@ fx_status fx_image_set_channels(fx_image *image, int channels) {
             put(out.data, dtype, dst + (size_t)c, v[c]);
         if (channels % 2 == 0)
             put(out.data, dtype, dst + (size_t)channels - 1,
-                from % 2 == 0 ? get(image->data, dtype, src + (size_t)from - 1) : dtype == FX_U8 ? 255 : 65535);
+                from % 2 == 0    ? get(image->data, dtype, src + (size_t)from - 1)
+                : dtype == FX_U8 ? 255
+                                 : 65535);
     }
     fx_image_free(image);
     *image = out;
@@ -97,8 +100,9 @@ static fx_status decode(const unsigned char *data, size_t size, fx_image *out) {
         const char *magic;
         size_t size;
         const char *what;
-    } known[] = {{"GIF8", 4, "a GIF image"},    {"RIFF", 4, "a WebP image"},      {"BM", 2, "a BMP image"},
-                 {"II*\0", 4, "a TIFF image"},  {"MM\0*", 4, "a TIFF image"},     {"<", 1, "a web page or SVG"},
+    } known[] = {{"GIF8", 4, "a GIF image"},     {"RIFF", 4, "a WebP image"},
+                 {"BM", 2, "a BMP image"},       {"II*\0", 4, "a TIFF image"},
+                 {"MM\0*", 4, "a TIFF image"},   {"<", 1, "a web page or SVG"},
                  {"\x1f\x8b", 2, "a gzip file"}, {"version https", 13, "a Git LFS pointer"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (size >= known[i].size && memcmp(data, known[i].magic, known[i].size) == 0)
@@ -110,7 +114,8 @@ static fx_status check_options(const fx_image_options *o) {
     if (o->channels < 0 || o->channels > 4)
         return fx_fail(FX_INVALID_ARGUMENT, "image: %d channels asked; expected 0 to 4", o->channels);
     if (o->dtype != FX_U8 && o->dtype != FX_U16 && o->dtype != FX_F32)
-        return fx_fail(FX_INVALID_ARGUMENT, "image: element type %s asked; expected u8, u16 or f32", fx_dtype_name(o->dtype));
+        return fx_fail(FX_INVALID_ARGUMENT, "image: element type %s asked; expected u8, u16 or f32",
+                       fx_dtype_name(o->dtype));
     if ((o->width == 0) != (o->height == 0) || o->width < 0 || o->height < 0 || o->width > FX_IMAGE_MAX_SIDE ||
         o->height > FX_IMAGE_MAX_SIDE || (size_t)o->width * (size_t)o->height > FX_IMAGE_MAX_PIXELS)
         return fx_fail(FX_INVALID_ARGUMENT, "image: size %d x %d asked; expected 0 x 0 or at most %u pixels", o->width,
@@ -151,10 +156,10 @@ fx_status fx_image_load(const char *path, const fx_image_options *options, fx_im
 }
 
 fx_status fx_image_write_png(const char *path, const fx_image *image) {
-    if (image->width < 1 || image->height < 1 || image->width > FX_IMAGE_MAX_SIDE || image->height > FX_IMAGE_MAX_SIDE ||
-        image->channels < 1 || image->channels > 4 || !image->data)
-        return fx_fail(FX_INVALID_ARGUMENT, "writing a PNG file; got an image of %d x %d pixels and %d channels", image->width,
-                       image->height, image->channels);
+    if (image->width < 1 || image->height < 1 || image->width > FX_IMAGE_MAX_SIDE ||
+        image->height > FX_IMAGE_MAX_SIDE || image->channels < 1 || image->channels > 4 || !image->data)
+        return fx_fail(FX_INVALID_ARGUMENT, "writing a PNG file; got an image of %d x %d pixels and %d channels",
+                       image->width, image->height, image->channels);
     if (image->dtype != FX_U8 && image->dtype != FX_U16)
         return fx_fail(FX_INVALID_ARGUMENT, "writing a PNG file; expected u8 or u16 samples; got %s",
                        fx_dtype_name(image->dtype));

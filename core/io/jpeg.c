@@ -2,8 +2,8 @@
  *
  * libjpeg goes on where a training set must not: it fills the rest of a cut file with grey and invents Huffman tables.
  * So the frame header is checked before decoding, warnings about damaged data end the decoding, and a scan or
- * table that never came is looked for. Only a missing end marker is forgiven. Errors arrive by longjmp: what must survive lives
- * in a struct outside the function that calls setjmp. */
+ * table that never came is looked for. Only a missing end marker is forgiven. Errors arrive by longjmp: what must
+ * survive lives in a struct outside the function that calls setjmp. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,9 @@ static void on_progress(j_common_ptr cinfo) {
     }
 }
 
-static void no_op(j_decompress_ptr cinfo) { (void)cinfo; }
+static void no_op(j_decompress_ptr cinfo) {
+    (void)cinfo;
+}
 
 static boolean at_end(j_decompress_ptr cinfo) {
     static const JOCTET end_marker[2] = {0xff, JPEG_EOI};
@@ -99,10 +101,14 @@ static fx_status check_frame(const unsigned char *p, size_t size) {
             return fx_fail(FX_BAD_DATA, "JPEG: the file ends within its frame header");
         if (marker > 0xc2)
             return fx_fail(FX_UNSUPPORTED, "JPEG: %s coding (SOF%d); expected baseline or progressive Huffman coding",
-                           marker >= 0xc9 ? "arithmetic" : marker == 0xc3 ? "lossless" : "hierarchical", marker - 0xc0);
+                           marker >= 0xc9   ? "arithmetic"
+                           : marker == 0xc3 ? "lossless"
+                                            : "hierarchical",
+                           marker - 0xc0);
         if (p[at + 2] != 8)
             return fx_fail(FX_UNSUPPORTED, "JPEG: %d-bit samples; expected 8 bits", p[at + 2]);
-        unsigned long height = (unsigned long)p[at + 3] << 8 | p[at + 4], width = (unsigned long)p[at + 5] << 8 | p[at + 6];
+        unsigned long height = (unsigned long)p[at + 3] << 8 | p[at + 4],
+                      width = (unsigned long)p[at + 5] << 8 | p[at + 6];
         int components = p[at + 7];
         if (components != 1 && components != 3 && components != 4)
             return fx_fail(FX_UNSUPPORTED, "JPEG: %d components; expected 1, 3 or 4", components);

@@ -124,7 +124,9 @@ static void on_write(png_structp png, png_bytep src, size_t n) {
     w->size += n;
 }
 
-static void on_flush(png_structp png) { (void)png; }
+static void on_flush(png_structp png) {
+    (void)png;
+}
 
 static bool encode(writer *w) {
     static const int colour[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,

@@ -1,7 +1,7 @@
 /* resize.c - brings an image to a size with a triangle filter, first along rows, then along columns.
  *
- * The filter is one output pixel wide, at least one input pixel: linear interpolation when enlarging, a weighted mean over
- * all covered pixels when shrinking, so that nothing is skipped. Weights of each output pixel sum to 1. */
+ * The filter is one output pixel wide, at least one input pixel: linear interpolation when enlarging, a weighted mean
+ * over all covered pixels when shrinking, so that nothing is skipped. Weights of each output pixel sum to 1. */
 #include <math.h>
 #include <stdlib.h>
 
