@@ -105,12 +105,15 @@ fx_status fx_plot_add(fx_plot *p, const char *name, const double *x, const doubl
     return FX_OK;
 }
 
+/* Values that differences and products of the axes' arithmetic can bear. */
+static bool drawable(double v) {
+    return fabs(v) <= 1e300;
+}
+
 /* Makes [lo, hi] a range that can be drawn: not empty, not narrower than doubles can tell apart. */
 static void widen(double *lo, double *hi, double margin) {
     if (!(*lo <= *hi))
         *lo = 0, *hi = 1;
-    *lo = fmax(-1e300, *lo);
-    *hi = fmin(1e300, *hi);
     double size = fmax(fabs(*lo), fabs(*hi)), pad = (*hi - *lo) * margin;
     if (*hi - *lo <= fmax(size * 1e-9, 1e-280))
         pad = size > 1e-270 ? size * 1e-3 : 1; /* a constant: some room around it */
@@ -124,7 +127,7 @@ static void fit(const fx_plot *p, axes *a) {
     for (size_t k = 0; k < p->count; k++)
         for (size_t i = 0; i < p->items[k].n; i++) {
             double x = p->items[k].x[i], y = p->items[k].y[i];
-            if (!isfinite(x) || !isfinite(y))
+            if (!drawable(x) || !drawable(y))
                 continue;
             a->x0 = fmin(a->x0, x);
             a->x1 = fmax(a->x1, x);
@@ -175,12 +178,12 @@ static void draw_series(const series *s, const axes *a, fx_colour colour, fx_ima
     bool open = false; /* the last point can be joined */
     double px = 0, py = 0, width = 0.8 * a->scale;
     for (size_t i = 0; i < s->n; i++) {
-        if (!isfinite(s->x[i]) || !isfinite(s->y[i])) {
+        if (!drawable(s->x[i]) || !drawable(s->y[i])) {
             open = false;
             continue;
         }
         double x = pixel_x(a, s->x[i]), y = pixel_y(a, s->y[i]);
-        bool alone = !open && (i + 1 == s->n || !isfinite(s->x[i + 1]) || !isfinite(s->y[i + 1]));
+        bool alone = !open && (i + 1 == s->n || !drawable(s->x[i + 1]) || !drawable(s->y[i + 1]));
         if (open)
             fx_raster_line(image, px, py, x, y, width, colour);
         else if (alone)

@@ -19,14 +19,18 @@ static void format(long long value, int exponent, char *text, size_t size) {
         snprintf(digits, sizeof digits, "%llu", value < 0 ? 0 - (unsigned long long)value : (unsigned long long)value);
     const char *sign = value < 0 ? "-" : "";
     int point = n + exponent; /* digits before the decimal point */
+    char out[64];
     if (exponent >= 0 && point <= 6)
-        snprintf(text, size, "%s%s%.*s", sign, digits, exponent, "000000");
+        snprintf(out, sizeof out, "%s%s%.*s", sign, digits, exponent, "000000");
     else if (exponent < 0 && point > 0)
-        snprintf(text, size, "%s%.*s.%s", sign, point, digits, digits + point);
+        snprintf(out, sizeof out, "%s%.*s.%s", sign, point, digits, digits + point);
     else if (exponent < 0 && point > -4)
-        snprintf(text, size, "%s0.%.*s%s", sign, -point, "0000", digits);
+        snprintf(out, sizeof out, "%s0.%.*s%s", sign, -point, "0000", digits);
     else
-        snprintf(text, size, "%s%se%d", sign, digits, exponent);
+        snprintf(out, sizeof out, "%s%se%d", sign, digits, exponent);
+    size_t length = strnlen(out, size - 1);
+    memcpy(text, out, length);
+    text[length] = '\0';
 }
 
 void fx_ticks_linear(double lo, double hi, int most, fx_ticks *ticks) {
