@@ -1,5 +1,5 @@
 /* fold.c - trivial cases that fx_build answers with another node: views that change nothing, views of views, views of splat
- * constants. A fold never changes a value, whatever the elements are (NaN included). */
+ * constants, elementwise ops on them. A fold never changes a value, whatever the elements are (NaN included). */
 #include <string.h>
 
 #include "core/graph/node.h"
@@ -94,5 +94,7 @@ fx_node *fx_fold(const fx_rule *r) {
     if (is_identity(r))
         return r->in[0];
     fx_node *n = merge(r);
-    return n ? n : moved_splat(r);
+    if (!n)
+        n = moved_splat(r);
+    return n ? n : fx_fold_splat(r);
 }

@@ -76,6 +76,9 @@ bool fx_window_positions(fx_rule *r, int64_t size, int64_t window, int64_t strid
 /* The node that r stands for when that is trivial; NULL when not. Operands are nodes of r->g. */
 fx_node *fx_fold(const fx_rule *r);
 
+/* An elementwise op on constants that are the same everywhere, as such a constant; else NULL. */
+fx_node *fx_fold_splat(const fx_rule *r);
+
 /* Finds the node that a checked rule describes or appends it. */
 fx_node *fx_node_intern(const fx_rule *r);
 uint64_t fx_rule_hash(const fx_rule *r);
