@@ -1,0 +1,75 @@
+/* test_grad.c - every op's derivative, first and second, forward and reverse. */
+#include "tests/gradcheck.h"
+#include "tests/op_examples.h"
+
+/* Where an elementwise op is smooth; others anywhere in -2..2. */
+typedef struct domain {
+    fx_op op;
+    double lo, hi;
+} domain;
+static const domain domains[] = {{FX_OP_log, 0.3, 3},      {FX_OP_log1p, -0.5, 3},  {FX_OP_sqrt, 0.3, 3},   {FX_OP_rsqrt, 0.3, 3},
+                                 {FX_OP_cbrt, 0.3, 3},     {FX_OP_tan, -1, 1},      {FX_OP_erf_inv, -0.8, 0.8}, {FX_OP_lgamma, 0.2, 4},
+                                 {FX_OP_digamma, 0.2, 9},  {FX_OP_pow, 0.4, 2},     {FX_OP_div, 0.5, 2},    {FX_OP_rem, 0.5, 2}};
+
+static void check_elementwise(fx_op op, double lo, double hi) {
+    int n = fx_op_get(op)->op_class == FX_CLASS_UNARY ? 1 : fx_op_get(op)->op_class == FX_CLASS_BINARY ? 2 : 3;
+    fx_graph *g = fx_graph_new(NULL);
+    fx_node *in[3];
+    for (int i = 0; i < n; i++)
+        in[i] = fx_graph_param(g, &FX_SPEC(op == FX_OP_select && !i ? FX_BOOL : FX_F64, 5));
+    fx_node *y = fx_b_elementwise(g, op, n, in);
+    OK(fx_graph_finish(g, 1, &y, true));
+    values v = random_inputs(fx_graph_func(g), lo, hi);
+    gradcheck(fx_op_get(op)->name, fx_graph_func(g), &v, 2);
+    values_free(v);
+    fx_graph_unref(g);
+}
+
+START_TEST(elementwise_ops_have_right_derivatives) {
+    for (int i = 0; i < FX_OP_COUNT; i++) {
+        const fx_op_info *info = fx_op_get((fx_op)i);
+        if (info->op_class == FX_CLASS_STRUCTURAL || (i != FX_OP_select && !(info->types & FX_TYPE_F)))
+            continue;
+        double lo = -2, hi = 2;
+        for (size_t k = 0; k < sizeof domains / sizeof *domains; k++)
+            if (domains[k].op == (fx_op)i) {
+                lo = domains[k].lo;
+                hi = domains[k].hi;
+            }
+        check_elementwise((fx_op)i, lo, hi);
+    }
+    check_elementwise(FX_OP_lgamma, -1.8, -1.2);
+    check_elementwise(FX_OP_digamma, -1.8, -1.2);
+}
+END_TEST
+
+START_TEST(structural_ops_have_right_derivatives) {
+    for (size_t i = 0; i < sizeof op_examples / sizeof *op_examples; i++) {
+        fx_op op = op_examples[i].op;
+        if (!fx_op_get(op)->diff || op == FX_OP_reduce_precision /* a step function */)
+            continue;
+        if (op == FX_OP_call || op == FX_OP_cond || op == FX_OP_while || op == FX_OP_scan || op == FX_OP_reduce_fn ||
+            op == FX_OP_reduce_window || op == FX_OP_select_and_scatter)
+            continue;
+        fx_func *f = parse_f64(op_examples[i].text);
+        values v = random_inputs(f, -2, 2);
+        gradcheck(op_examples[i].text, f, &v, 1);
+        values_free(v);
+        fx_func_unref(f);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("grad");
+    TCase *c = tcase_create("grad");
+    suite_add_tcase(s, c);
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, elementwise_ops_have_right_derivatives);
+    tcase_add_test(c, structural_ops_have_right_derivatives);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_ENV);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
