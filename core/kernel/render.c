@@ -1,0 +1,740 @@
+/* render.c - the one printer of kernels: loop IR in, text of a C-like language out, by a dialect's table.
+ *
+ * Index expressions that are used more than once, or that depend only on outer loops, become named
+ * constants in the outermost block where their variables exist: each open block has a buffer of its own,
+ * and a name may still be appended to an outer one because a loop's text joins it only when it closes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/kernel/dialect.h"
+#include "core/kernel/mathlib.h"
+
+enum { MAX_DEPTH = 64 };
+
+struct fx_render_state {
+    fx_text block[MAX_DEPTH]; /* statements of the open blocks */
+    int serial[MAX_DEPTH], next_serial, depth;
+    int *named;               /* by expression id: serial of the block that names it, 0: none */
+    fx_text functions;
+    const char **defined;     /* names of functions already printed */
+    int n_defined, cap_defined;
+    fx_status status;
+};
+
+typedef struct fx_render_state state;
+
+static void expr(fx_render *r, fx_text *t, fx_kx *x);
+
+static bool arithmetic(const fx_kx *x) {
+    return x->kop >= FX_K_ADD && x->kop <= FX_K_CAST && x->type != FX_F32 && x->type != FX_F64 && !x->pinned;
+}
+
+static void count(fx_kx *x) {
+    if (x && x->uses++ == 0)
+        for (int j = 0; j < x->n; j++)
+            count(x->a[j]);
+}
+
+static void count_block(fx_render *r, const fx_kblock *b) {
+    for (const fx_kstmt *s = b ? b->first : NULL; s; s = s->next) {
+        count(s->x);
+        count(s->y);
+        for (int j = 0; j < s->n && s->xs; j++)
+            count(s->xs[j]);
+        r->barrier |= s->kind == FX_KS_BARRIER;
+        count_block(r, s->body);
+        count_block(r, s->orelse);
+    }
+}
+
+static void indent(fx_render *r, fx_text *t, int depth) {
+    (void)r;
+    for (int d = 0; d <= depth; d++)
+        fx_text_str(t, "    ");
+}
+
+/* ---- patterns and functions ---- */
+
+static int width_of(fx_dtype e) { return (int)fx_dtype_size(e) * 8; }
+
+static void limits(fx_render *r, fx_text *t, fx_dtype e, char which) {
+    int w = width_of(e);
+    fx_dtype reg = fx_kir_register(e);
+    bool sign = fx_dtype_is_signed(e);
+    if (which == 'M') { /* of the unsigned partner */
+        fx_dtype u = reg == FX_S32 ? FX_U32 : reg == FX_S64 ? FX_U64 : reg;
+        r->dialect->constant(t, u, w == 64 ? -1 : (int64_t)(UINT64_MAX >> (64 - w)), 0);
+    } else if (which == 'I')
+        r->dialect->constant(t, reg, sign ? (w == 64 ? INT64_MIN : -((int64_t)1 << (w - 1))) : 0, 0);
+    else if (w == 64)
+        r->dialect->constant(t, reg, sign ? INT64_MAX : -1, 0);
+    else
+        r->dialect->constant(t, reg, sign ? ((int64_t)1 << (w - 1)) - 1 : ((int64_t)1 << w) - 1, 0);
+}
+
+static void expand(fx_render *r, fx_text *t, const char *p, fx_dtype e, const char *const *arg) {
+    fx_dtype reg = e < FX_DTYPE_COUNT ? fx_kir_register(e) : FX_F32;
+    for (; *p; p++) {
+        if (*p != '$') {
+            fx_text_put(t, p, 1);
+            continue;
+        }
+        char c = *++p;
+        if (c >= '0' && c <= '9')
+            fx_text_str(t, arg[c - '0']);
+        else if (c == 'T')
+            fx_text_str(t, r->dialect->types[reg]);
+        else if (c == 'U')
+            fx_text_str(t, r->dialect->unsigned_[reg]);
+        else if (c == 'S')
+            fx_text_str(t, fx_dtype_name(e));
+        else if (c == 'W')
+            fx_text_fmt(t, "%d", width_of(e));
+        else
+            limits(r, t, e, c);
+    }
+}
+
+static bool define_once(fx_render *r, const char *symbol) {
+    state *s = r->state;
+    for (int i = 0; i < s->n_defined; i++)
+        if (!strcmp(s->defined[i], symbol))
+            return false;
+    if (s->n_defined == s->cap_defined) {
+        int cap = s->cap_defined ? 2 * s->cap_defined : 16;
+        const char **p = realloc(s->defined, sizeof *p * (size_t)cap);
+        if (!p) {
+            s->status = FX_OUT_OF_MEMORY;
+            return false;
+        }
+        s->defined = p;
+        s->cap_defined = cap;
+    }
+    char *copy = strdup(symbol);
+    if (!copy) {
+        s->status = FX_OUT_OF_MEMORY;
+        return false;
+    }
+    s->defined[s->n_defined++] = copy;
+    return true;
+}
+
+static void define_math(fx_render *r, const fx_math_fn *f) {
+    r->math = true;
+    if (!define_once(r, f->symbol))
+        return;
+    for (int i = 0; f->needs[i]; i++) {
+        const fx_math_fn *n = fx_math_by_symbol(f->needs[i]);
+        if (n)
+            define_math(r, n);
+    }
+    fx_text_str(&r->state->functions, r->dialect->language == FX_LANGUAGE_GLSL ? f->glsl : f->text);
+    fx_text_str(&r->state->functions, "\n");
+}
+
+static const fx_dialect_fn *find_row(const fx_render *r, const char *name, fx_dtype e) {
+    for (const fx_dialect_fn *f = r->dialect->fns; f->name; f++)
+        if (f->types & FX_BIT(e) && !strcmp(f->name, name))
+            return f;
+    return NULL;
+}
+
+static void define_row(fx_render *r, const fx_dialect_fn *f, fx_dtype e) {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "fx_%s_%s", f->name, fx_dtype_name(e));
+    if (!define_once(r, symbol))
+        return;
+    for (const char *p = f->needs; p && *p;) {
+        char name[32];
+        size_t n = strcspn(p, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        const fx_dialect_fn *need = find_row(r, name, e);
+        if (need && need->text)
+            define_row(r, need, e);
+        p += n + (p[n] == ' ');
+    }
+    expand(r, &r->state->functions, f->text, e, NULL);
+    fx_text_str(&r->state->functions, "\n");
+}
+
+/* M(name, arg...) of element type e. */
+static void call(fx_render *r, fx_text *t, const char *name, fx_dtype e, int n, const char *const *arg) {
+    fx_dtype reg = fx_kir_register(e);
+    const fx_math_fn *m = reg == FX_F32 || reg == FX_F64 ? fx_math_find(name, reg) : NULL;
+    const fx_dialect_fn *f = find_row(r, name, e);
+    if (f && !(m && r->dialect->math_first)) {
+        if (f->pattern) {
+            expand(r, t, f->pattern, e, arg);
+            return;
+        }
+        define_row(r, f, e);
+        fx_text_fmt(t, "fx_%s_%s(", name, fx_dtype_name(e));
+    } else if (m) {
+        define_math(r, m);
+        fx_text_fmt(t, "%s(", m->symbol);
+    } else { /* a row of ops.def without a text in this language: a defect */
+        r->state->status = fx_fail(FX_INTERNAL, "rendering a kernel; no text for %s of %s", name, fx_dtype_name(e));
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        fx_text_fmt(t, "%s%s", i ? ", " : "", arg[i]);
+    fx_text_str(t, ")");
+}
+
+/* The scalar text of ops.def: x y z are operands, T(v) a constant of the type, M(f, ...) a call. */
+static void op_text(fx_render *r, fx_text *t, const char *p, const char *end, fx_dtype e, const char *const *arg) {
+    while (p < end) {
+        bool word = p[0] == '_' || (p[0] >= 'a' && p[0] <= 'z') || (p[0] >= 'A' && p[0] <= 'Z');
+        if (!word) {
+            fx_text_put(t, p++, 1);
+            continue;
+        }
+        const char *q = p;
+        while (q < end && (*q == '_' || (*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z') || (*q >= '0' && *q <= '9')))
+            q++;
+        if (q - p == 1 && *p >= 'x' && *p <= 'z') {
+            fx_text_str(t, arg[*p - 'x']);
+            p = q;
+            continue;
+        }
+        if (q - p != 1 || (*p != 'M' && *p != 'T') || q == end || *q != '(') {
+            fx_text_put(t, p, (size_t)(q - p));
+            p = q;
+            continue;
+        }
+        /* split the parenthesised list at its top-level commas */
+        const char *from[5], *to[5], *s = q + 1;
+        int n = 0, depth = 0;
+        from[0] = s;
+        for (;; s++) {
+            if (*s == '(')
+                depth++;
+            if ((*s == ',' && !depth) || (*s == ')' && !depth)) {
+                to[n++] = s;
+                if (*s == ')' || n == 5)
+                    break;
+                from[n] = s[1] == ' ' ? s + 2 : s + 1;
+            }
+            if (*s == ')')
+                depth--;
+        }
+        if (*p == 'T') {
+            char number[64];
+            snprintf(number, sizeof number, "%.*s", (int)(to[0] - from[0]), from[0]);
+            r->dialect->constant(t, fx_kir_register(e), (int64_t)strtod(number, NULL), strtod(number, NULL));
+        } else {
+            fx_text args[4] = {{0}};
+            const char *strings[4] = {"", "", "", ""};
+            char name[32];
+            snprintf(name, sizeof name, "%.*s", (int)(to[0] - from[0]), from[0]);
+            for (int i = 1; i < n && i <= 4; i++) {
+                op_text(r, &args[i - 1], from[i], to[i], e, arg);
+                strings[i - 1] = args[i - 1].s ? args[i - 1].s : "";
+            }
+            call(r, t, name, e, n - 1, strings);
+            for (int i = 0; i < 4; i++)
+                fx_text_free(&args[i]);
+        }
+        p = s + 1;
+    }
+}
+
+static void wrapped(fx_render *r, fx_text *t, fx_dtype e, const char *text) {
+    const fx_dialect_fn *f = find_row(r, "wrap", e);
+    if (f)
+        expand(r, t, f->pattern, e, &text);
+    else
+        fx_text_str(t, text);
+}
+
+/* ---- expressions ---- */
+
+static void op_expr(fx_render *r, fx_text *t, fx_kx *x) {
+    fx_text a[3] = {{0}}, raw = {0};
+    const char *arg[3] = {"", "", ""};
+    for (int j = 0; j < x->n; j++) {
+        expr(r, &a[j], x->a[j]);
+        arg[j] = a[j].s ? a[j].s : "";
+    }
+    if (x->kop == FX_K_FN)
+        call(r, &raw, x->name, x->elem, x->n, arg);
+    else {
+        const fx_op_info *info = fx_op_get(x->op);
+        const char *text = fx_dtype_is_float(x->elem) ? info->float_expr : info->int_expr;
+        bool bare = text[0] == 'M' && text[1] == '(';
+        if (!bare)
+            fx_text_str(&raw, "(");
+        op_text(r, &raw, text, text + strlen(text), x->elem, arg);
+        if (!bare)
+            fx_text_str(&raw, ")");
+    }
+    if (raw.s && x->type != FX_BOOL)
+        wrapped(r, t, x->elem, raw.s);
+    else if (raw.s)
+        fx_text_str(t, raw.s);
+    for (int j = 0; j < 3; j++)
+        fx_text_free(&a[j]);
+    fx_text_free(&raw);
+}
+
+static void convert(fx_render *r, fx_text *t, fx_kx *x) {
+    fx_text a = {0}, b = {0};
+    fx_dtype from = x->elem, to = x->elem2, rf = fx_kir_register(from), rt = x->type;
+    const char *const *types = r->dialect->types;
+    expr(r, &a, x->a[0]);
+    const char *v = a.s ? a.s : "";
+    if (to == FX_BOOL) {
+        fx_text_fmt(t, "(%s != ", v);
+        r->dialect->constant(t, rf, 0, 0);
+        fx_text_str(t, ")");
+    } else if (fx_dtype_is_float(from) && fx_dtype_is_int(to))
+        call(r, t, rf == FX_F64 ? "from64" : "from32", to, 1, &v);
+    else if (fx_dtype_is_float(to)) {
+        if (rf != rt) {
+            fx_text_fmt(&b, "%s(%s)", types[rt], v);
+            v = b.s ? b.s : "";
+        }
+        if ((to == FX_F16 || to == FX_BF16) && !(from == FX_BOOL || from == FX_U8 || from == FX_S8))
+            call(r, t, "narrow", to, 1, &v);
+        else
+            fx_text_str(t, v);
+    } else {
+        fx_text_fmt(&b, rf == rt ? "%s" : "%s(%s)", rf == rt ? v : types[rt], v);
+        wrapped(r, t, to, b.s ? b.s : "");
+    }
+    fx_text_free(&a);
+    fx_text_free(&b);
+}
+
+static void operand(fx_render *r, fx_text *t, fx_kx *x, fx_dtype type) {
+    if (x->kop == FX_K_INT && x->type != type)
+        r->dialect->constant(t, type, x->i, (double)x->i);
+    else if (x->type != type) {
+        fx_text_fmt(t, "%s(", r->dialect->types[type]);
+        expr(r, t, x);
+        fx_text_str(t, ")");
+    } else
+        expr(r, t, x);
+}
+
+static void binary(fx_render *r, fx_text *t, fx_kx *x, const char *before, const char *between) {
+    fx_dtype type = x->a[0]->type;
+    if (x->a[1] && x->a[0]->type != x->a[1]->type)
+        type = FX_S64;
+    if (x->type == FX_S64)
+        type = FX_S64;
+    fx_text_str(t, before);
+    operand(r, t, x->a[0], type);
+    fx_text_str(t, between);
+    if (x->a[1])
+        operand(r, t, x->a[1], type);
+    else
+        r->dialect->constant(t, type, x->i, 0);
+    fx_text_str(t, ")");
+}
+
+static void bits(fx_render *r, fx_text *t, fx_kx *x) {
+    fx_dtype from = x->a[0]->type, to = x->type;
+    bool signs = (from == FX_S32 || from == FX_U32 || from == FX_S64 || from == FX_U64) && to != FX_F32 && to != FX_F64;
+    const char *f = signs ? r->dialect->types[to]
+                    : to == FX_F32 ? (from == FX_S32 ? "intBitsToFloat" : "uintBitsToFloat")
+                    : to == FX_F64 ? (from == FX_S64 ? "int64BitsToDouble" : "uint64BitsToDouble")
+                    : to == FX_S32 ? "floatBitsToInt"
+                    : to == FX_U32 ? "floatBitsToUint"
+                    : to == FX_S64 ? "doubleBitsToInt64"
+                                   : "doubleBitsToUint64";
+    fx_text_fmt(t, "%s(", f);
+    expr(r, t, x->a[0]);
+    fx_text_str(t, ")");
+}
+
+static void load(fx_render *r, fx_text *t, fx_dtype e, const char *element) {
+    fx_text wide = {0};
+    fx_dtype reg = fx_kir_register(e);
+    if (e == FX_BOOL)
+        fx_text_fmt(t, "(uint(%s) != 0u)", element);
+    else if (e == FX_F16 || e == FX_BF16) {
+        fx_text_fmt(&wide, "uint(%s)", element);
+        const char *v = wide.s ? wide.s : "";
+        call(r, t, "unbits", e, 1, &v);
+    } else if (reg != e)
+        fx_text_fmt(t, "%s(%s)", r->dialect->types[reg], element);
+    else
+        fx_text_str(t, element);
+    fx_text_free(&wide);
+}
+
+static void stored(fx_render *r, fx_text *t, fx_dtype e, fx_kx *x) {
+    const char *memory = r->dialect->memory[e];
+    fx_text v = {0};
+    expr(r, &v, x);
+    const char *s = v.s ? v.s : "";
+    if (e == FX_BOOL)
+        fx_text_fmt(t, r->caps->bool_is_word ? "uint(%s)" : "uint8_t(uint(%s))", s);
+    else if (e == FX_F16 || e == FX_BF16) {
+        fx_text_fmt(t, "%s(", memory);
+        call(r, t, "bits", e, 1, &s);
+        fx_text_str(t, ")");
+    } else if (fx_kir_register(e) != e)
+        fx_text_fmt(t, "%s(%s)", memory, s);
+    else
+        fx_text_str(t, s);
+    fx_text_free(&v);
+}
+
+static void subgroup(fx_render *r, fx_text *t, fx_kx *x) {
+    fx_text a = {0}, b = {0};
+    r->subgroup = true;
+    r->shuffle |= x->sub >= FX_SUB_SHUFFLE && x->sub <= FX_SUB_SHUFFLE_XOR;
+    r->arithmetic |= x->sub >= FX_SUB_ADD;
+    expr(r, &a, x->a[0]);
+    if (x->a[1])
+        expr(r, &b, x->a[1]);
+    const char *arg[2] = {a.s ? a.s : "", b.s ? b.s : ""};
+    expand(r, t, r->dialect->subgroup[x->sub], FX_F32, arg);
+    fx_text_free(&a);
+    fx_text_free(&b);
+}
+
+static void raw(fx_render *r, fx_text *t, fx_kx *x) {
+    r->types |= FX_BIT(x->type);
+    switch (x->kop) {
+    case FX_K_INT:
+    case FX_K_FLOAT:
+        r->dialect->constant(t, x->type, x->i, x->f);
+        break;
+    case FX_K_VAR:
+        if (x->var->builtin) {
+            r->subgroup |= x->var->which == FX_KB_LANE || x->var->which == FX_KB_SUBGROUP;
+            fx_text_str(t, r->dialect->builtin[x->var->which]);
+        } else
+            fx_text_fmt(t, "v%d", x->var->id);
+        break;
+    case FX_K_ADD:
+        if (x->a[1]->kop == FX_K_INT && x->a[1]->i < 0 && x->a[1]->i > INT32_MIN && x->type == FX_S32 && x->a[0]->type == FX_S32) {
+            fx_text_str(t, "(");
+            expr(r, t, x->a[0]);
+            fx_text_fmt(t, " - %lld)", (long long)-x->a[1]->i);
+        } else
+            binary(r, t, x, "(", " + ");
+        break;
+    case FX_K_MUL:
+        binary(r, t, x, "(", " * ");
+        break;
+    case FX_K_DIV:
+    case FX_K_MOD: { /* never negative: unsigned division is cheaper */
+        fx_kx *a = x->a[0];
+        bool wide = a->type == FX_S64;
+        fx_text_fmt(t, "%s(%s(", r->dialect->types[x->type], r->dialect->unsigned_[wide ? FX_S64 : FX_S32]);
+        expr(r, t, a);
+        fx_text_fmt(t, ") %c ", x->kop == FX_K_DIV ? '/' : '%');
+        r->dialect->constant(t, wide ? FX_U64 : FX_U32, x->i, 0);
+        fx_text_str(t, ")");
+        break;
+    }
+    case FX_K_MIN:
+    case FX_K_MAX:
+        binary(r, t, x, x->kop == FX_K_MIN ? "min(" : "max(", ", ");
+        break;
+    case FX_K_LT:
+        binary(r, t, x, "(", " < ");
+        break;
+    case FX_K_LE:
+        binary(r, t, x, "(", " <= ");
+        break;
+    case FX_K_EQ:
+        binary(r, t, x, "(", " == ");
+        break;
+    case FX_K_AND:
+        binary(r, t, x, "(", " && ");
+        break;
+    case FX_K_OR:
+        binary(r, t, x, "(", " || ");
+        break;
+    case FX_K_NOT:
+        fx_text_str(t, "!");
+        expr(r, t, x->a[0]);
+        break;
+    case FX_K_SELECT:
+        fx_text_str(t, "(");
+        expr(r, t, x->a[0]);
+        fx_text_str(t, " ? ");
+        operand(r, t, x->a[1], x->type);
+        fx_text_str(t, " : ");
+        operand(r, t, x->a[2], x->type);
+        fx_text_str(t, ")");
+        break;
+    case FX_K_CAST:
+        fx_text_fmt(t, "%s(", r->dialect->types[x->type]);
+        expr(r, t, x->a[0]);
+        fx_text_str(t, ")");
+        break;
+    case FX_K_BITS:
+        bits(r, t, x);
+        break;
+    case FX_K_OP:
+    case FX_K_FN:
+        op_expr(r, t, x);
+        break;
+    case FX_K_CONVERT:
+        convert(r, t, x);
+        break;
+    case FX_K_ROUND: {
+        fx_text a = {0};
+        char e[8], m[8];
+        expr(r, &a, x->a[0]);
+        snprintf(e, sizeof e, "%d", (int)(x->i >> 8));
+        snprintf(m, sizeof m, "%d", (int)(x->i & 255));
+        const char *arg[3] = {a.s ? a.s : "", e, m};
+        call(r, t, "round", x->elem, 3, arg);
+        fx_text_free(&a);
+        break;
+    }
+    case FX_K_LOAD: {
+        fx_text i = {0}, e = {0};
+        expr(r, &i, x->a[0]);
+        r->dialect->element(r, &e, (int)x->i, i.s ? i.s : "", 1);
+        load(r, t, x->elem, e.s ? e.s : "");
+        fx_text_free(&i);
+        fx_text_free(&e);
+        break;
+    }
+    case FX_K_SHARED:
+        fx_text_fmt(t, "s%d[", (int)x->i);
+        expr(r, t, x->a[0]);
+        fx_text_str(t, "]");
+        break;
+    case FX_K_SUBGROUP:
+        subgroup(r, t, x);
+        break;
+    }
+}
+
+static void expr(fx_render *r, fx_text *t, fx_kx *x) {
+    state *s = r->state;
+    bool name = arithmetic(x) && (x->uses > 1 || x->depth < s->depth);
+    bool same_builtin = x->kop == FX_K_VAR && x->var->builtin && x->uses > 1;
+    if (!name && !same_builtin) {
+        raw(r, t, x);
+        return;
+    }
+    if (s->named[x->id] != s->serial[x->depth]) {
+        fx_text v = {0};
+        raw(r, &v, x);
+        indent(r, &s->block[x->depth], x->depth);
+        fx_text_fmt(&s->block[x->depth], "%s%s x%d = %s;\n", r->dialect->const_, r->dialect->types[x->type], x->id, v.s ? v.s : "");
+        fx_text_free(&v);
+        s->named[x->id] = s->serial[x->depth];
+    }
+    fx_text_fmt(t, "x%d", x->id);
+}
+
+/* ---- statements ---- */
+
+static void block(fx_render *r, const fx_kblock *b);
+
+static void statement(fx_render *r, const fx_kstmt *st) {
+    state *s = r->state;
+    int d = s->depth;
+    fx_text *out = &s->block[d];
+    fx_text v = {0}, w = {0}, e = {0};
+    const fx_dialect *dl = r->dialect;
+    switch (st->kind) {
+    case FX_KS_LET:
+    case FX_KS_MUT:
+        expr(r, &v, st->x);
+        indent(r, out, d);
+        fx_text_fmt(out, "%s%s v%d = ", st->kind == FX_KS_LET ? dl->const_ : "", dl->types[st->var->x->type], st->var->id);
+        fx_text_str(out, v.s ? v.s : "");
+        fx_text_str(out, ";\n");
+        break;
+    case FX_KS_SET:
+        expr(r, &v, st->x);
+        indent(r, out, d);
+        fx_text_fmt(out, "v%d = ", st->var->id);
+        fx_text_str(out, v.s ? v.s : "");
+        fx_text_str(out, ";\n");
+        break;
+    case FX_KS_LOADV:
+        *(st->n == 4 ? &r->elems4 : &r->elems2) |= FX_BIT(st->elem);
+        expr(r, &v, st->x);
+        dl->element(r, &e, st->arg, v.s ? v.s : "", st->n);
+        for (int j = 0; j < st->n; j++) {
+            char c[2] = {"xyzw"[j], 0};
+            const char *arg[2] = {e.s ? e.s : "", c};
+            fx_text_clear(&w);
+            expand(r, &w, dl->component, FX_F32, arg);
+            indent(r, out, d);
+            fx_text_fmt(out, "%s%s v%d = ", dl->const_, dl->types[st->vars[j]->x->type], st->vars[j]->id);
+            load(r, out, st->elem, w.s ? w.s : "");
+            fx_text_str(out, ";\n");
+        }
+        break;
+    case FX_KS_STORE:
+        expr(r, &w, st->y);
+        dl->element(r, &e, st->arg, w.s ? w.s : "", 1);
+        stored(r, &v, st->elem, st->x);
+        indent(r, out, d);
+        fx_text_str(out, e.s ? e.s : "");
+        fx_text_str(out, " = ");
+        fx_text_str(out, v.s ? v.s : "");
+        fx_text_str(out, ";\n");
+        break;
+    case FX_KS_STOREV:
+        *(st->n == 4 ? &r->elems4 : &r->elems2) |= FX_BIT(st->elem);
+        expr(r, &w, st->y);
+        dl->element(r, &e, st->arg, w.s ? w.s : "", st->n);
+        for (int j = 0; j < st->n; j++) {
+            char c[2] = {"xyzw"[j], 0};
+            const char *arg[2] = {e.s ? e.s : "", c};
+            fx_text_clear(&v);
+            stored(r, &v, st->elem, st->xs[j]);
+            indent(r, out, d);
+            expand(r, out, dl->component, FX_F32, arg);
+            fx_text_fmt(out, " = %s;\n", v.s ? v.s : "");
+        }
+        break;
+    case FX_KS_SHARED_STORE:
+        expr(r, &w, st->y);
+        expr(r, &v, st->x);
+        indent(r, out, d);
+        fx_text_fmt(out, "s%d[%s] = ", st->arg, w.s ? w.s : "");
+        fx_text_str(out, v.s ? v.s : "");
+        fx_text_str(out, ";\n");
+        break;
+    case FX_KS_FOR: {
+        fx_kx *var = st->var->x;
+        const char *type = dl->types[var->type];
+        r->types |= FX_BIT(var->type);
+        operand(r, &v, st->x, var->type);
+        operand(r, &w, st->y, st->y->type == FX_S64 ? FX_S64 : var->type);
+        block(r, st->body);
+        indent(r, out, d);
+        fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n", st->unroll ? dl->unroll : dl->dont_unroll, type, st->var->id,
+                    v.s ? v.s : "", st->var->id, w.s ? w.s : "", st->var->id, (long long)st->step);
+        fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
+        indent(r, out, d);
+        fx_text_str(out, "}\n");
+        break;
+    }
+    case FX_KS_WHILE:
+        expr(r, &v, st->x);
+        block(r, st->body);
+        indent(r, out, d);
+        fx_text_fmt(out, "while (%s) {\n", v.s ? v.s : "");
+        fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
+        indent(r, out, d);
+        fx_text_str(out, "}\n");
+        break;
+    case FX_KS_IF:
+        expr(r, &v, st->x);
+        block(r, st->body);
+        indent(r, out, d);
+        fx_text_fmt(out, "if (%s) {\n", v.s ? v.s : "");
+        fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
+        indent(r, out, d);
+        fx_text_str(out, "}");
+        if (st->orelse) {
+            /* names that the second branch hoists come after the first branch's text: keep it aside */
+            fx_text first = *out;
+            *out = (fx_text){0};
+            block(r, st->orelse);
+            fx_text names = *out;
+            *out = (fx_text){0};
+            fx_text_str(out, names.n ? names.s : "");
+            fx_text_str(out, first.s ? first.s : "");
+            fx_text_free(&names);
+            fx_text_free(&first);
+            fx_text_str(out, " else {\n");
+            fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
+            indent(r, out, d);
+            fx_text_str(out, "}");
+        }
+        fx_text_str(out, "\n");
+        break;
+    case FX_KS_BARRIER:
+        indent(r, out, d);
+        fx_text_fmt(out, "%s;\n", dl->barrier);
+        break;
+    case FX_KS_COMMENT:
+        indent(r, out, d);
+        fx_text_fmt(out, "/* %s */\n", st->text ? st->text : "");
+        break;
+    }
+    fx_text_free(&v);
+    fx_text_free(&w);
+    fx_text_free(&e);
+}
+
+/* Prints b's statements into block[depth]; the text stays there until the next block of that depth. */
+static void block(fx_render *r, const fx_kblock *b) {
+    state *s = r->state;
+    if (b->depth >= MAX_DEPTH) {
+        s->status = fx_fail(FX_INTERNAL, "rendering a kernel; blocks nest more than %d deep", MAX_DEPTH);
+        return;
+    }
+    int outer = s->depth;
+    s->depth = b->depth;
+    s->serial[b->depth] = ++s->next_serial;
+    fx_text_clear(&s->block[b->depth]);
+    for (const fx_kstmt *st = b->first; st; st = st->next)
+        statement(r, st);
+    s->depth = outer;
+}
+
+fx_status fx_dtype_check(const fx_device_caps *c, fx_dtype d, const char *what) {
+    const char *missing = NULL;
+    if ((d == FX_S8 || d == FX_U8) && !c->storage8)
+        missing = "8-bit storage";
+    if ((d == FX_S16 || d == FX_U16 || d == FX_F16 || d == FX_BF16) && !c->storage16)
+        missing = "16-bit storage";
+    if ((d == FX_S64 || d == FX_U64) && !c->int64)
+        missing = "64-bit integers";
+    if (d == FX_F64 && !c->f64)
+        missing = "64-bit floats";
+    if (!missing)
+        return FX_OK;
+    return fx_fail(FX_UNSUPPORTED, "%s on element type %s; the device lacks %s; convert to a type that it has", what, fx_dtype_name(d),
+                   missing);
+}
+
+fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char *name, fx_text *out) {
+    state st = {.status = FX_OK};
+    fx_render r = {.k = k, .dialect = &fx_dialect_glsl, .caps = caps, .state = &st};
+    (void)name;
+    if (caps->language != FX_LANGUAGE_GLSL)
+        return fx_fail(FX_UNSUPPORTED, "rendering a kernel; expected a device that takes GLSL; got language %d", (int)caps->language);
+    if (k->failed)
+        return fx_fail_oom(0);
+    st.named = calloc((size_t)k->n_expr + 1, sizeof *st.named);
+    if (!st.named)
+        return fx_fail_oom((size_t)k->n_expr * sizeof *st.named);
+    for (int b = 0; b < k->n_table; b++)
+        for (fx_kx *x = k->table[b]; x; x = x->next)
+            x->uses = 0;
+    count_block(&r, &k->body);
+    for (int j = 0; j < k->n_arg; j++)
+        r.elems |= FX_BIT(k->args[j].elem);
+    block(&r, &k->body);
+    if (st.status == FX_OK && r.types & (FX_BIT(FX_S64) | FX_BIT(FX_U64)) && !caps->int64)
+        st.status = fx_fail(FX_UNSUPPORTED, "kernel %s; its index range needs 64-bit integers, which the device lacks; use smaller arrays", name);
+    if (st.status == FX_OK && r.types & FX_BIT(FX_F64) && !caps->f64)
+        st.status = fx_fail(FX_UNSUPPORTED, "kernel %s; the device lacks 64-bit floats; use f32", name);
+    bool failed = st.functions.failed || out->failed;
+    for (int d = 0; d < MAX_DEPTH; d++)
+        failed |= st.block[d].failed;
+    if (st.status == FX_OK && !failed)
+        r.dialect->kernel(&r, out, st.functions.s ? st.functions.s : "", st.block[0].n ? st.block[0].s : "");
+    if (st.status == FX_OK && (failed || out->failed))
+        st.status = fx_fail_oom(0);
+    for (int d = 0; d < MAX_DEPTH; d++)
+        fx_text_free(&st.block[d]);
+    fx_text_free(&st.functions);
+    for (int i = 0; i < st.n_defined; i++)
+        free((void *)(uintptr_t)st.defined[i]);
+    free(st.defined);
+    free(st.named);
+    return st.status;
+}
