@@ -245,7 +245,7 @@ static const char *vector(fx_dtype e, int n) {
     return names[n == 4][e];
 }
 
-static bool needs_table(const fx_render *r) { return (uint32_t)r->k->n_arg > r->caps->max_args || r->k->segment; }
+static bool needs_table(const fx_render *r) { return (uint32_t)r->k->n_arg > r->caps->max_args; }
 
 static void element(fx_render *r, fx_text *out, int arg, const char *index, int n) {
     (void)r;
@@ -309,7 +309,7 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
         fx_text_str(o, fx_math_prelude_glsl((r->types & F64) != 0));
     fx_text_str(o, functions);
     fx_text_str(o, "void main() {\n");
-    for (int j = 0; j < k->n_arg && !k->segment; j++) {
+    for (int j = 0; j < k->n_arg; j++) {
         const fx_karg *a = &k->args[j];
         const char *name = fx_dtype_name(a->elem);
         char from[40];

@@ -268,6 +268,10 @@ fx_kx *fx_k_round(fx_kir *k, fx_kx *a, fx_dtype elem, int e, int m) {
 
 fx_kx *fx_k_fn(fx_kir *k, const char *name, fx_dtype elem, int n, fx_kx *const *a) {
     fx_kx t = {.kop = FX_K_FN, .type = fx_kir_register(elem), .elem = elem, .name = name, .n = n, UNKNOWN};
+    if (!strcmp(name, "bits"))
+        t.type = FX_U32;
+    if (!strncmp(name, "is_", 3))
+        t.type = FX_BOOL;
     for (int j = 0; j < n; j++)
         t.a[j] = a[j];
     return fx_kx_make(k, &t);
@@ -310,6 +314,18 @@ fx_kx *fx_k_let(fx_kir *k, fx_kx *x) {
     s->x = x;
     x->let = v;
     x->let_block = b;
+    return v;
+}
+
+fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
+    if (x->lo >= lo && x->hi <= hi)
+        return x;
+    lo = lo > x->lo ? lo : x->lo;
+    hi = hi < x->hi ? hi : x->hi;
+    fx_kx *v = new_var(k, lo < INT32_MIN || hi > INT32_MAX ? FX_S64 : FX_S32, lo, hi, k->block->depth, false);
+    fx_kstmt *s = append(k, k->block, FX_KS_LET);
+    s->var = v->var;
+    s->x = v->type == x->type ? x : fx_k_cast(k, x, v->type);
     return v;
 }
 

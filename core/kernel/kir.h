@@ -125,7 +125,7 @@ struct fx_kblock {
 typedef struct fx_karg {
     fx_dtype elem;
     bool reads, writes;
-    bool same_index; /* all reads are at an index that fx_kernel_in_place named; see lower.h */
+    bool same_index; /* all reads are at fx_lower.in_place, where the same invocation stores */
 } fx_karg;
 
 typedef struct fx_kshared {
@@ -144,8 +144,6 @@ typedef struct fx_kir {
     fx_kshared shared[8];
     int n_shared;
     uint32_t workgroup[3], subgroup_size; /* 0: any */
-    int table_stride;   /* > 0: argument j is slot j + table_stride * segment of the argument table; see below */
-    fx_kvar *segment;
     bool failed;        /* out of memory */
 } fx_kir;
 
@@ -198,6 +196,8 @@ fx_kx *fx_k_fn(fx_kir *k, const char *name, fx_dtype elem, int n, fx_kx *const *
 
 /* Statements. Values are variables afterwards. */
 fx_kx *fx_k_let(fx_kir *k, fx_kx *x); /* constants and variables stay as they are */
+/* x, which the caller knows to lie in [lo, hi] here (inside a guard): a variable with that range. */
+fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi);
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index);
 void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n, fx_kx **out); /* n 2 or 4 divides index; in place, not shared */
 void fx_k_store(fx_kir *k, int arg, fx_kx *index, fx_kx *x);

@@ -325,6 +325,9 @@ static void binary(fx_render *r, fx_text *t, fx_kx *x, const char *before, const
         type = FX_S64;
     if (x->type == FX_S64)
         type = FX_S64;
+    bool narrow = type == FX_S64 && x->type == FX_S32; /* the range says that the result fits */
+    if (narrow)
+        fx_text_fmt(t, "%s(", r->dialect->types[FX_S32]);
     fx_text_str(t, before);
     operand(r, t, x->a[0], type);
     fx_text_str(t, between);
@@ -332,7 +335,7 @@ static void binary(fx_render *r, fx_text *t, fx_kx *x, const char *before, const
         operand(r, t, x->a[1], type);
     else
         r->dialect->constant(t, type, x->i, 0);
-    fx_text_str(t, ")");
+    fx_text_str(t, narrow ? "))" : ")");
 }
 
 static void bits(fx_render *r, fx_text *t, fx_kx *x) {
@@ -628,31 +631,23 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         indent(r, out, d);
         fx_text_str(out, "}\n");
         break;
-    case FX_KS_IF:
+    case FX_KS_IF: /* names that a branch hoists go before the if: print the branches first */
         expr(r, &v, st->x);
         block(r, st->body);
+        if (st->orelse) {
+            fx_text_str(&w, s->block[d + 1].n ? s->block[d + 1].s : "");
+            block(r, st->orelse);
+        }
         indent(r, out, d);
         fx_text_fmt(out, "if (%s) {\n", v.s ? v.s : "");
-        fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
+        fx_text_str(out, st->orelse ? (w.s ? w.s : "") : s->block[d + 1].n ? s->block[d + 1].s : "");
         indent(r, out, d);
-        fx_text_str(out, "}");
         if (st->orelse) {
-            /* names that the second branch hoists come after the first branch's text: keep it aside */
-            fx_text first = *out;
-            *out = (fx_text){0};
-            block(r, st->orelse);
-            fx_text names = *out;
-            *out = (fx_text){0};
-            fx_text_str(out, names.n ? names.s : "");
-            fx_text_str(out, first.s ? first.s : "");
-            fx_text_free(&names);
-            fx_text_free(&first);
-            fx_text_str(out, " else {\n");
+            fx_text_str(out, "} else {\n");
             fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
             indent(r, out, d);
-            fx_text_str(out, "}");
         }
-        fx_text_str(out, "\n");
+        fx_text_str(out, "}\n");
         break;
     case FX_KS_BARRIER:
         indent(r, out, d);

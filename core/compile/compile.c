@@ -1,0 +1,153 @@
+/* compile.c - the list of passes from graph to program, read top to bottom, and the program's life. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/error.h"
+#include "core/compile/dump.h"
+#include "core/compile/emit.h"
+#include "core/compile/prepare.h"
+#include "core/kernel/dialect.h"
+#include "core/kernel/text.h"
+
+/* A literal in device layout. */
+static const void *literal(fx_program *p, const fx_node *n, const fx_device_caps *caps, uint64_t bytes) {
+    const fx_attr *a = fx_attr_get(n, FX_ATTR_value);
+    unsigned char *data = fx_arena_alloc(&p->arena, bytes + 4);
+    if (!data || !a)
+        return NULL;
+    if (n->spec.dtype != FX_BOOL || !caps->bool_is_word) {
+        memcpy(data, a->u.data, (size_t)a->count);
+        return data;
+    }
+    for (int i = 0; i < a->count; i++) {
+        uint32_t w = ((const unsigned char *)a->u.data)[i] != 0;
+        memcpy(data + 4 * i, &w, 4);
+    }
+    return data;
+}
+
+static fx_status make_buffers(fx_builder *b, const fx_graph *g) {
+    fx_values *vs = &b->fusion->values;
+    for (int i = 0; i < g->n_node; i++) {
+        fx_node *n = g->nodes[i];
+        for (int r = 0; r < fx_result_count(n); r++) {
+            int *slot = &vs->buffer[vs->base[i] + r];
+            const fx_spec *spec = fx_result_spec(n, r);
+            FX_TRY(fx_dtype_check(b->caps, spec->dtype, fx_op_get(n->op)->name));
+            if (*slot < 0)
+                continue;
+            fx_buffer_kind kind = n->op == FX_OP_parameter  ? FX_BUFFER_PARAM
+                                  : n->op == FX_OP_constant ? FX_BUFFER_CONST
+                                                            : FX_BUFFER_TEMP;
+            *slot = fx_builder_buffer(b, kind, spec);
+            if (*slot < 0)
+                return fx_fail_oom(0);
+            fx_buffer *buf = &b->p->buffers[*slot];
+            if (kind == FX_BUFFER_PARAM)
+                buf->index = (int)FX_GET_INT(n, index);
+            if (kind == FX_BUFFER_CONST && !(buf->data = literal(b->p, n, b->caps, buf->bytes)))
+                return fx_fail_oom(buf->bytes);
+        }
+    }
+    return FX_OK;
+}
+
+/* The buffer of a result: reshapes of a stored value share its buffer. */
+static fx_status result_buffer(fx_builder *b, fx_node *n, int *out) {
+    fx_value v = fx_value_of(n);
+    while (b->fusion->values.buffer[fx_value_id(&b->fusion->values, v)] < 0 && v.node->op == FX_OP_reshape)
+        v = fx_value_of(v.node->in[0]);
+    return fx_builder_value(b, v, out);
+}
+
+static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
+    fx_program *p = b->p;
+    FX_TRY(fx_fuse(g, b->caps, b->opt, scratch, b->fusion));
+    FX_TRY(make_buffers(b, g));
+    for (int i = 0; i < b->fusion->n_group; i++) {
+        const fx_group *grp = &b->fusion->groups[i];
+        if (grp->kind == FX_GROUP_CONTROL || fx_spec_count(fx_value_spec(grp->out[0])) > 0)
+            FX_TRY(fx_emit_group(b, grp));
+    }
+    p->n_param = g->n_param;
+    p->n_result = g->n_result;
+    p->results = FX_ARENA_ARRAY(&p->arena, int, g->n_result + 1);
+    if (!p->results)
+        return fx_fail_oom(0);
+    for (int i = 0; i < g->n_result; i++)
+        FX_TRY(result_buffer(b, g->results[i], &p->results[i]));
+    return FX_OK;
+}
+
+fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_program **out) {
+    static const fx_lower_options defaults = {false};
+    fx_program *p = calloc(1, sizeof *p);
+    fx_fusion fusion = {0};
+    fx_graph *flat = NULL;
+    fx_arena scratch;
+    if (!p)
+        return fx_fail_oom(sizeof *p);
+    fx_arena_init(&p->arena);
+    fx_arena_init(&scratch);
+    fx_builder b = {.p = p, .caps = caps, .fusion = &fusion, .opt = opt ? opt : &defaults};
+    fx_status st = fx_prepare(g, &flat);
+    if (st == FX_OK)
+        st = build(&b, flat, &scratch);
+    if (st == FX_OK && fx_dump_has("stats")) {
+        char *text = fx_program_print(p);
+        fx_dump_text("program", "", text);
+        free(text);
+    }
+    fx_graph_unref(flat);
+    fx_arena_finish(&scratch);
+    if (st != FX_OK) {
+        fx_program_destroy(p);
+        return st;
+    }
+    *out = p;
+    return FX_OK;
+}
+
+void fx_program_destroy(fx_program *p) {
+    if (!p)
+        return;
+    for (int i = 0; i < p->n_step; i++)
+        for (int j = 0; j < p->steps[i].n_body; j++)
+            fx_program_destroy(p->steps[i].body[j]);
+    fx_arena_finish(&p->arena);
+    free(p);
+}
+
+static void print(fx_text *t, const fx_program *p, int indent) {
+    int64_t flops = 0, read = 0, written = 0;
+    char spec[96];
+    for (int i = 0; i < p->n_step; i++) {
+        const fx_step *s = &p->steps[i];
+        fx_text_fmt(t, "%*sstep %d: %s [%s]", indent, "", i, s->name, s->schedule);
+        if (s->kind == FX_STEP_KERNEL)
+            fx_text_fmt(t, " kernel %d groups %ux%ux%u flops %lld read %lld written %lld", s->kernel, s->groups[0], s->groups[1],
+                        s->groups[2], (long long)s->flops, (long long)s->bytes_read, (long long)s->bytes_written);
+        for (int j = 0; j < s->n_arg; j++)
+            fx_text_fmt(t, " %s%s#%d:%s", s->args[j].access & FX_READ ? "r" : "", s->args[j].access & FX_WRITE ? "w" : "",
+                        s->args[j].buffer, fx_spec_format(&p->buffers[s->args[j].buffer].spec, spec, sizeof spec));
+        fx_text_str(t, "\n");
+        for (int j = 0; j < s->n_body; j++)
+            print(t, s->body[j], indent + 4);
+        flops += s->flops;
+        read += s->bytes_read;
+        written += s->bytes_written;
+    }
+    fx_text_fmt(t, "%*s%d steps, %d kernels, %lld flops, %lld bytes read, %lld written\n", indent, "", p->n_step, p->n_kernel,
+                (long long)flops, (long long)read, (long long)written);
+}
+
+char *fx_program_print(const fx_program *p) {
+    fx_text t = {0};
+    print(&t, p, 0);
+    if (t.failed) {
+        fx_text_free(&t);
+        return NULL;
+    }
+    return t.s;
+}

@@ -1,0 +1,4 @@
+/* schedules.c - the table of schedules, tried from the top. */
+#include "core/compile/schedule.h"
+
+const fx_schedule *const fx_schedules[] = {&fx_schedule_pointwise, NULL};
