@@ -80,7 +80,8 @@ static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
     return FX_OK;
 }
 
-fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_program **out) {
+fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt,
+                            fx_program **out) {
     static const fx_lower_options defaults = {false};
     fx_program *p = calloc(1, sizeof *p);
     fx_fusion fusion = {0};
@@ -126,11 +127,13 @@ static void print(fx_text *t, const fx_program *p, int indent) {
         const fx_step *s = &p->steps[i];
         fx_text_fmt(t, "%*sstep %d: %s [%s]", indent, "", i, s->name, s->schedule);
         if (s->kind == FX_STEP_KERNEL)
-            fx_text_fmt(t, " kernel %d groups %ux%ux%u flops %lld read %lld written %lld", s->kernel, s->groups[0], s->groups[1],
-                        s->groups[2], (long long)s->flops, (long long)s->bytes_read, (long long)s->bytes_written);
+            fx_text_fmt(t, " kernel %d groups %ux%ux%u flops %lld read %lld written %lld", s->kernel, s->groups[0],
+                        s->groups[1], s->groups[2], (long long)s->flops, (long long)s->bytes_read,
+                        (long long)s->bytes_written);
         for (int j = 0; j < s->n_arg; j++)
-            fx_text_fmt(t, " %s%s#%d:%s", s->args[j].access & FX_READ ? "r" : "", s->args[j].access & FX_WRITE ? "w" : "",
-                        s->args[j].buffer, fx_spec_format(&p->buffers[s->args[j].buffer].spec, spec, sizeof spec));
+            fx_text_fmt(t, " %s%s#%d:%s", s->args[j].access & FX_READ ? "r" : "",
+                        s->args[j].access & FX_WRITE ? "w" : "", s->args[j].buffer,
+                        fx_spec_format(&p->buffers[s->args[j].buffer].spec, spec, sizeof spec));
         fx_text_str(t, "\n");
         for (int j = 0; j < s->n_body; j++)
             print(t, s->body[j], indent + 4);
@@ -138,8 +141,8 @@ static void print(fx_text *t, const fx_program *p, int indent) {
         read += s->bytes_read;
         written += s->bytes_written;
     }
-    fx_text_fmt(t, "%*s%d steps, %d kernels, %lld flops, %lld bytes read, %lld written\n", indent, "", p->n_step, p->n_kernel,
-                (long long)flops, (long long)read, (long long)written);
+    fx_text_fmt(t, "%*s%d steps, %d kernels, %lld flops, %lld bytes read, %lld written\n", indent, "", p->n_step,
+                p->n_kernel, (long long)flops, (long long)read, (long long)written);
 }
 
 char *fx_program_print(const fx_program *p) {

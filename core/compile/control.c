@@ -8,7 +8,10 @@ fx_status fx_emit_control(fx_builder *b, const fx_group *g) {
     fx_node *n = g->inner[0];
     fx_program *p = b->p;
     int n_arg = n->n_in + n->n_result;
-    fx_step s = {.kind = n->op == FX_OP_cond ? FX_STEP_COND : n->op == FX_OP_while ? FX_STEP_WHILE : FX_STEP_SCAN, .kernel = -1};
+    fx_step s = {.kind = n->op == FX_OP_cond    ? FX_STEP_COND
+                         : n->op == FX_OP_while ? FX_STEP_WHILE
+                                                : FX_STEP_SCAN,
+                 .kernel = -1};
     s.name = fx_op_get(n->op)->name;
     s.schedule = "control";
     s.n_arg = n_arg;

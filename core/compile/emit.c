@@ -9,18 +9,18 @@
 #include "core/compile/dump.h"
 #include "core/kernel/dialect.h"
 
-#define GROW(arena, ptr, n, cap)                                            \
-    do {                                                                    \
-        if ((n) == (cap)) {                                                 \
-            int cap_ = (cap) ? 2 * (cap) : 16;                              \
+#define GROW(arena, ptr, n, cap)                                              \
+    do {                                                                      \
+        if ((n) == (cap)) {                                                   \
+            int cap_ = (cap) ? 2 * (cap) : 16;                                \
             void *p_ = fx_arena_alloc((arena), sizeof *(ptr) * (size_t)cap_); \
-            if (p_ && (n))                                                  \
-                memcpy(p_, (ptr), sizeof *(ptr) * (size_t)(n));             \
-            if (p_) {                                                       \
-                (ptr) = p_;                                                 \
-                (cap) = cap_;                                               \
-            }                                                               \
-        }                                                                   \
+            if (p_ && (n))                                                    \
+                memcpy(p_, (ptr), sizeof *(ptr) * (size_t)(n));               \
+            if (p_) {                                                         \
+                (ptr) = p_;                                                   \
+                (cap) = cap_;                                                 \
+            }                                                                 \
+        }                                                                     \
     } while (0)
 
 uint64_t fx_device_bytes(const fx_spec *spec, const fx_device_caps *caps) {
@@ -49,8 +49,8 @@ fx_step *fx_builder_step(fx_builder *b) {
 fx_status fx_builder_value(fx_builder *b, fx_value v, int *buffer) {
     *buffer = b->fusion->values.buffer[fx_value_id(&b->fusion->values, v)];
     return *buffer >= 0 ? FX_OK
-                        : fx_fail(FX_INTERNAL, "compiling; %s %%%u is needed in memory but not stored", fx_op_get(v.node->op)->name,
-                                  v.node->id);
+                        : fx_fail(FX_INTERNAL, "compiling; %s %%%u is needed in memory but not stored",
+                                  fx_op_get(v.node->op)->name, v.node->id);
 }
 
 fx_kx *fx_emit_grid(fx_emit *e, int64_t n) {
@@ -66,7 +66,9 @@ fx_kx *fx_emit_grid(fx_emit *e, int64_t n) {
     return fx_k_add(k, fx_k_mulc(k, fx_k_builtin(k, FX_KB_GROUP_Y, y), x), fx_k_builtin(k, FX_KB_GROUP_X, x));
 }
 
-int fx_emit_temp(fx_emit *e, const fx_spec *spec) { return fx_builder_buffer(e->builder, FX_BUFFER_TEMP, spec); }
+int fx_emit_temp(fx_emit *e, const fx_spec *spec) {
+    return fx_builder_buffer(e->builder, FX_BUFFER_TEMP, spec);
+}
 
 /* ---- names and figures ---- */
 
@@ -141,7 +143,8 @@ static int64_t flops_of(const fx_values *vs, fx_node *n, int depth, int64_t *bud
 
 static fx_status share_kernel(fx_builder *b, const fx_kir *k, const char *name, fx_text *text, int *index) {
     fx_program *p = b->p;
-    fx_kernel_source s = {.name = name, .source_bytes = text->n, .n_args = (uint32_t)k->n_arg, .subgroup_size = k->subgroup_size};
+    fx_kernel_source s = {
+        .name = name, .source_bytes = text->n, .n_args = (uint32_t)k->n_arg, .subgroup_size = k->subgroup_size};
     XXH3_state_t *h = XXH3_createState();
     if (!h)
         return fx_fail_oom(sizeof(void *));
@@ -183,8 +186,9 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     FX_TRY(st);
     for (int d = 0; d < 3; d++)
         if (e->groups[d] < 1 || (e->caps->max_groups[d] && e->groups[d] > (int64_t)e->caps->max_groups[d]))
-            return fx_fail(FX_UNSUPPORTED, "kernel %s; the device takes at most %u workgroups along %c; got %lld; use smaller arrays",
-                           name, e->caps->max_groups[d], "xyz"[d], (long long)e->groups[d]);
+            return fx_fail(FX_UNSUPPORTED,
+                           "kernel %s; the device takes at most %u workgroups along %c; got %lld; use smaller arrays",
+                           name, e->caps->max_groups[d], "xyz"[d], (long long)e -> groups[d]);
     fx_step *s = fx_builder_step(b);
     fx_step_arg *args = FX_ARENA_ARRAY(&b->p->arena, fx_step_arg, e->lo.n_arg + 1);
     if (!s || !args || !name)
@@ -198,7 +202,8 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     for (int j = 0; j < s->n_arg; j++) {
         const fx_karg *a = &e->k.args[j];
         const fx_buffer *buf = &b->p->buffers[e->lo.arg_buffer[j]];
-        args[j] = (fx_step_arg){.buffer = e->lo.arg_buffer[j], .in_place_of = -1,
+        args[j] = (fx_step_arg){.buffer = e->lo.arg_buffer[j],
+                                .in_place_of = -1,
                                 .access = (a->reads ? FX_READ : 0u) | (a->writes ? FX_WRITE : 0u)};
         s->bytes_read += a->reads ? (int64_t)buf->bytes : 0;
         s->bytes_written += a->writes ? (int64_t)buf->bytes : 0;
@@ -206,7 +211,8 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     bool taken[64] = {false};
     for (int j = 0; j < s->n_arg && e->lo.in_place; j++) /* pair each output with an input of its size */
         for (int i = 0; i < s->n_arg && i < 64 && args[j].access == FX_WRITE && args[j].in_place_of < 0; i++)
-            if (args[i].access == FX_READ && e->k.args[i].same_index && !taken[i] && e->k.args[i].elem == e->k.args[j].elem &&
+            if (args[i].access == FX_READ && e->k.args[i].same_index && !taken[i] &&
+                e->k.args[i].elem == e->k.args[j].elem &&
                 b->p->buffers[args[i].buffer].bytes == b->p->buffers[args[j].buffer].bytes) {
                 args[j].in_place_of = i;
                 taken[i] = true;
@@ -220,6 +226,8 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
         s->flops += flops_of(&b->fusion->values, g->out[i].node, g->n_inner ? 1 : 0, &budget);
     fx_kir_init(&e->k, e->arena);
     fx_lower_init(&e->lo, &e->k, e->caps, &e->fusion->values);
+    e->lo.own = g->out;
+    e->lo.n_own = g->n_out;
     return FX_OK;
 }
 
@@ -238,6 +246,8 @@ fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
             break;
         }
     e.schedule = s->name;
+    e.lo.own = g->out;
+    e.lo.n_own = g->n_out;
     fx_status st = s->emit(&e, g);
     if (st == FX_OK)
         st = fx_emit_kernel(&e, g);

@@ -6,10 +6,20 @@
 #include "core/base/error.h"
 
 static bool is_free(const fx_node *n) {
-    return fx_op_get(n->op)->view || n->op == FX_OP_constant || n->op == FX_OP_parameter || n->op == FX_OP_optimization_barrier;
+    return fx_op_get(n->op)->view || n->op == FX_OP_constant || n->op == FX_OP_parameter ||
+           n->op == FX_OP_optimization_barrier;
 }
 
-fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena, fx_fusion *out) {
+/* A literal of many elements, or a single one that must be in memory. Splats are written where they are used. */
+static bool is_literal_buffer(const fx_node *n, bool needed) {
+    const fx_attr *a = fx_attr_get(n, FX_ATTR_value);
+    if (n->op != FX_OP_constant || !a)
+        return false;
+    return (size_t)a->count != fx_dtype_size(n->spec.dtype) || (needed && fx_spec_count(&n->spec) == 1);
+}
+
+fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena,
+                  fx_fusion *out) {
     (void)caps;
     (void)opt;
     fx_values *vs = &out->values;
@@ -33,17 +43,17 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
     for (int i = 0; i < g->n_node; i++) {
         fx_node *n = g->nodes[i];
         bool control = n->op == FX_OP_cond || n->op == FX_OP_while || n->op == FX_OP_scan;
-        for (int j = 0; j < n->n_in && (control || n->op == FX_OP_sort || n->op == FX_OP_top_k || n->op == FX_OP_optimization_barrier); j++)
+        for (int j = 0; j < n->n_in &&
+                        (control || n->op == FX_OP_sort || n->op == FX_OP_top_k || n->op == FX_OP_optimization_barrier);
+             j++)
             needed[fx_value_of(n->in[j]).node->id] = true;
     }
     for (int i = 0; i < g->n_node; i++) {
         fx_node *n = g->nodes[i];
         if (n->op == FX_OP_project || n->op == FX_OP_optimization_barrier)
             continue;
-        if (n->op == FX_OP_parameter || (n->op == FX_OP_constant && !needed[i])) {
-            const fx_attr *a = fx_attr_get(n, FX_ATTR_value);
-            if (n->op == FX_OP_parameter || (size_t)a->count != fx_dtype_size(n->spec.dtype))
-                vs->buffer[vs->base[i]] = 0;
+        if (n->op == FX_OP_parameter || is_literal_buffer(n, needed[i])) {
+            vs->buffer[vs->base[i]] = 0;
             continue;
         }
         if (is_free(n) && !needed[i])
@@ -55,8 +65,9 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
             grp->out[r] = (fx_value){n, r};
             vs->buffer[vs->base[i] + r] = 0;
         }
-        if (n->op == FX_OP_cond || n->op == FX_OP_while || n->op == FX_OP_scan) {
-            grp->kind = FX_GROUP_CONTROL;
+        bool control = n->op == FX_OP_cond || n->op == FX_OP_while || n->op == FX_OP_scan;
+        if (control || n->op == FX_OP_sort || n->op == FX_OP_top_k) {
+            grp->kind = control ? FX_GROUP_CONTROL : FX_GROUP_SPECIAL;
             grp->n_inner = 1;
             grp->inner = fx_arena_copy(arena, &n, sizeof(n));
         }

@@ -27,16 +27,17 @@ typedef struct fx_group {
     int64_t *out_cols; /* REDUCE: elements of each output a row */
     fx_node **inner;   /* REDUCE: reductions in order of dependence; CONTRACT: the contraction; else the node */
     int64_t rows;
-    int order;         /* position among the groups */
+    int order; /* position among the groups */
 } fx_group;
 
 typedef struct fx_fusion {
-    fx_values values;  /* buffer[]: 0 where stored (as an output, parameter or literal), -1 elsewhere */
-    fx_group *groups;  /* in an order in which they can run */
+    fx_values values; /* buffer[]: 0 where stored (as an output, parameter or literal), -1 elsewhere */
+    fx_group *groups; /* in an order in which they can run */
     int n_group;
 } fx_fusion;
 
 /* Decides for a graph without calls. Memory from the arena. */
-fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena, fx_fusion *out);
+fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena,
+                  fx_fusion *out);
 
 #endif

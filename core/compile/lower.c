@@ -37,7 +37,9 @@ fx_value fx_value_of(fx_node *n) {
     }
 }
 
-const fx_spec *fx_value_spec(fx_value v) { return fx_result_spec(v.node, v.result); }
+const fx_spec *fx_value_spec(fx_value v) {
+    return fx_result_spec(v.node, v.result);
+}
 
 void fx_lower_init(fx_lower *lo, fx_kir *k, const fx_device_caps *caps, const fx_values *values) {
     memset(lo, 0, sizeof *lo);
@@ -138,7 +140,8 @@ static void remember(fx_lower *lo, uint32_t h, fx_value v, int env, int rank, fx
     fx_kblock *b = lo->k->block;
     while (b->depth > value->depth && b->parent)
         b = b->parent;
-    *m = (struct fx_memo){.next = lo->memo[h], .node = v.node, .result = v.result, .env = env, .rank = rank, .value = value, .block = b};
+    *m = (struct fx_memo){
+        .next = lo->memo[h], .node = v.node, .result = v.result, .env = env, .rank = rank, .value = value, .block = b};
     for (int d = 0; d < rank; d++)
         m->index[d] = index[d];
     lo->memo[h] = m;
@@ -172,10 +175,10 @@ static fx_kx *literal(fx_kir *k, fx_dtype d, const unsigned char *p) {
         return fx_k_const(k, reg, *(const int8_t *)p);
     case FX_U8:
         return fx_k_const(k, reg, *p);
-#define ROW(type, ctype)                    \
-    case type: {                            \
-        ctype v;                            \
-        memcpy(&v, p, sizeof v);            \
+#define ROW(type, ctype)                       \
+    case type: {                               \
+        ctype v;                               \
+        memcpy(&v, p, sizeof v);               \
         return fx_k_const(k, reg, (int64_t)v); \
     }
         ROW(FX_S16, int16_t)
@@ -265,11 +268,15 @@ static fx_kx *compute(fx_lower *lo, fx_value v, fx_kx *const *index) {
     if (x)
         return x;
     x = fx_op_get(n->op)->view ? fx_lower_view(lo, n, index) : fx_lower_index_op(lo, n, index);
-    return x ? x : fx_lower_fail(lo, FX_INTERNAL, "lowering; %s can't be computed inside another kernel", fx_op_get(n->op)->name);
+    return x ? x
+             : fx_lower_fail(lo, FX_INTERNAL, "lowering; %s can't be computed inside another kernel",
+                             fx_op_get(n->op)->name);
 }
 
 /* Index expressions stay expressions; data gets a name. */
-static bool is_index(const fx_kx *x) { return x->kop >= FX_K_ADD && x->kop <= FX_K_CAST && x->type != FX_F32 && x->type != FX_F64; }
+static bool is_index(const fx_kx *x) {
+    return x->kop >= FX_K_ADD && x->kop <= FX_K_CAST && x->type != FX_F32 && x->type != FX_F64;
+}
 
 fx_kx *fx_lower_value(fx_lower *lo, fx_value v, fx_kx *const *index) {
     if (lo->k->failed || lo->status != FX_OK)
@@ -283,7 +290,10 @@ fx_kx *fx_lower_value(fx_lower *lo, fx_value v, fx_kx *const *index) {
         return x;
     if (lo->provide && lo->provide(lo, lo->user, v, index, &x))
         return x;
-    if (buffer_of(lo, v) >= 0)
+    bool own = false;
+    for (int i = 0; i < lo->n_own && !own; i++)
+        own = lo->own[i].node == v.node && lo->own[i].result == v.result;
+    if (!own && buffer_of(lo, v) >= 0)
         return fx_lower_load(lo, v, fx_k_linearise(lo->k, spec->rank, spec->dims, index));
     x = compute(lo, v, index);
     if (!is_index(x))
@@ -292,7 +302,9 @@ fx_kx *fx_lower_value(fx_lower *lo, fx_value v, fx_kx *const *index) {
     return x;
 }
 
-fx_kx *fx_lower_node(fx_lower *lo, fx_node *n, fx_kx *const *index) { return fx_lower_value(lo, fx_value_of(n), index); }
+fx_kx *fx_lower_node(fx_lower *lo, fx_node *n, fx_kx *const *index) {
+    return fx_lower_value(lo, fx_value_of(n), index);
+}
 
 fx_kx *fx_lower_linear(fx_lower *lo, fx_value v, fx_kx *linear) {
     fx_kx *index[FX_MAX_RANK];

@@ -31,20 +31,24 @@ typedef struct fx_values {
     int *buffer; /* by value: index of the program's buffer, -1: not stored */
 } fx_values;
 
-static inline int fx_value_id(const fx_values *vs, fx_value v) { return vs->base[v.node->id] + v.result; }
+static inline int fx_value_id(const fx_values *vs, fx_value v) {
+    return vs->base[v.node->id] + v.result;
+}
 
 typedef struct fx_lower fx_lower;
 struct fx_lower {
     fx_kir *k;
     const fx_device_caps *caps;
     const fx_values *values;
-    fx_status status;                  /* first failure */
+    fx_status status; /* first failure */
     /* Values that the schedule supplies instead of stored or computed ones; false: not this one. May be NULL. */
     bool (*provide)(fx_lower *lo, void *user, fx_value v, fx_kx *const *index, fx_kx **out);
     void *user;
-    int *arg_buffer, n_arg, cap_arg;   /* the buffer of each kernel argument */
-    fx_kx *in_place;                   /* linear index at which this kernel's invocation stores, or NULL; loads
-                                          elsewhere clear the argument's same_index */
+    const fx_value *own; /* the values that this kernel makes: computed, though they are stored */
+    int n_own;
+    int *arg_buffer, n_arg, cap_arg; /* the buffer of each kernel argument */
+    fx_kx *in_place;                 /* linear index at which this kernel's invocation stores, or NULL; loads
+                                        elsewhere clear the argument's same_index */
     struct fx_memo **memo;
     int n_memo, n_env;
     struct fx_env *env;
@@ -78,7 +82,7 @@ fx_kx *fx_reduce_identity(fx_kir *k, fx_symbol kind, fx_dtype elem);
 typedef struct fx_contraction {
     fx_node *node;
     int64_t batch, m, n, k;
-    fx_dtype in, out;     /* element types */
+    fx_dtype in, out; /* element types */
 } fx_contraction;
 bool fx_contraction_of(fx_node *n, fx_contraction *c); /* false when n is neither */
 /* Operand elements at linear indices; guarded where a convolution reads its padding. */
@@ -95,6 +99,7 @@ fx_kx *fx_lower_fail(fx_lower *lo, fx_status status, const char *fmt, ...) FX_PR
 fx_kx *fx_lower_clamp(fx_kir *k, fx_kx *x, int64_t n); /* into [0, n) */
 /* Position x of a padded, dilated dimension -> element of [0, size), clamped; *valid false in padding. */
 fx_kx *fx_lower_window(fx_kir *k, fx_kx *x, int64_t size, int64_t dilation, fx_kx **valid);
-fx_kx *fx_lower_index_data(fx_lower *lo, fx_node *n, fx_kx *const *index, int64_t lo_, int64_t hi); /* clamped data as index */
+fx_kx *fx_lower_index_data(fx_lower *lo, fx_node *n, fx_kx *const *index, int64_t lo_,
+                           int64_t hi); /* clamped data as index */
 
 #endif

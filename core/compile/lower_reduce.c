@@ -118,7 +118,9 @@ static fx_kx *reduce_fn(fx_lower *lo, fx_value v, fx_kx *const *index) {
     return fx_k_read(k, acc[v.result]);
 }
 
-static fx_kx *is_nan(fx_kir *k, fx_dtype d, fx_kx *x) { return fx_k_fn(k, "is_nan", d, 1, &x); }
+static fx_kx *is_nan(fx_kir *k, fx_dtype d, fx_kx *x) {
+    return fx_k_fn(k, "is_nan", d, 1, &x);
+}
 
 static fx_kx *arg_reduce(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     fx_kir *k = lo->k;
@@ -149,7 +151,8 @@ static fx_kx *reduce_window(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     fx_kir *k = lo->k;
     fx_node *x = n->in[0];
     int rank = x->spec.rank, loops = 0;
-    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL), *win = FX_GET_LIST(n, window, NULL);
+    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL),
+                  *win = FX_GET_LIST(n, window, NULL);
     const int64_t *ld = FX_GET_LIST(n, lhs_dilation, NULL), *rd = FX_GET_LIST(n, rhs_dilation, NULL);
     fx_symbol kind = FX_GET_SYM(n);
     fx_kx *idx[FX_MAX_RANK], *w[FX_MAX_RANK], *valid = fx_k_bool(k, true), *ok;
@@ -179,7 +182,8 @@ static fx_kx *select_and_scatter(fx_lower *lo, fx_node *n, fx_kx *const *index) 
     fx_kir *k = lo->k;
     fx_node *x = n->in[0], *src = n->in[1];
     int rank = x->spec.rank, loops = 0, inner = 0;
-    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL), *win = FX_GET_LIST(n, window, NULL);
+    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL),
+                  *win = FX_GET_LIST(n, window, NULL);
     fx_dtype d0 = x->spec.dtype;
     fx_symbol kind = FX_GET_SYM(n);
     fx_kx *pos[FX_MAX_RANK], *base[FX_MAX_RANK], *idx[FX_MAX_RANK], *valid = fx_k_bool(k, true), *ok;
@@ -196,7 +200,9 @@ static fx_kx *select_and_scatter(fx_lower *lo, fx_node *n, fx_kx *const *index) 
         fx_kx *top = fx_k_addc(k, index[d], low[d]), *zero = fx_k_int(k, 0);
         fx_kx *last = fx_k_div(k, fx_k_max(k, top, zero), step[d]);
         fx_kx *p = fx_k_add(k, fx_k_addc(k, last, 1 - candidates), c);
-        valid = fx_k_and(k, valid, fx_k_and(k, fx_k_le(k, zero, top), fx_k_and(k, fx_k_le(k, zero, p), fx_k_lt(k, p, fx_k_int(k, src->spec.dims[d])))));
+        valid = fx_k_and(k, valid,
+                         fx_k_and(k, fx_k_le(k, zero, top),
+                                  fx_k_and(k, fx_k_le(k, zero, p), fx_k_lt(k, p, fx_k_int(k, src->spec.dims[d])))));
         pos[d] = fx_lower_clamp(k, p, src->spec.dims[d]);
         base[d] = fx_k_addc(k, fx_k_mulc(k, pos[d], step[d]), -low[d]);
         valid = fx_k_and(k, valid, fx_k_lt(k, index[d], fx_k_addc(k, base[d], win[d])));
@@ -284,7 +290,8 @@ bool fx_contraction_of(fx_node *n, fx_contraction *c) {
             c->n *= listed(rb, nb, d) || listed(rk, nk, d) ? 1 : b->dims[d];
         return true;
     }
-    /* convolution: batch = groups, m = batch x positions, n = output features of a group, k = input features x window */
+    /* convolution: batch = groups, m = batch x positions, n = output features of a group, k = input features x window
+     */
     const int64_t *rs = FX_GET_LIST(n, rhs_spec, NULL), *os = FX_GET_LIST(n, out_spec, NULL);
     int64_t fg = FX_GET_INT(n, feature_groups), bg = FX_GET_INT(n, batch_groups);
     c->batch = fg * bg;
@@ -341,10 +348,13 @@ fx_kx *fx_contraction_a(fx_lower *lo, const fx_contraction *c, fx_kx *b, fx_kx *
         return factor(lo, c, x, idx);
     }
     int sp = s->rank - 2;
-    const int64_t *ls = FX_GET_LIST(n, lhs_spec, NULL), *rs = FX_GET_LIST(n, rhs_spec, NULL), *os = FX_GET_LIST(n, out_spec, NULL);
-    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL), *rev = FX_GET_LIST(n, window_reversal, NULL);
+    const int64_t *ls = FX_GET_LIST(n, lhs_spec, NULL), *rs = FX_GET_LIST(n, rhs_spec, NULL),
+                  *os = FX_GET_LIST(n, out_spec, NULL);
+    const int64_t *low = FX_GET_LIST(n, low, NULL), *step = FX_GET_LIST(n, strides, NULL),
+                  *rev = FX_GET_LIST(n, window_reversal, NULL);
     const int64_t *ld = FX_GET_LIST(n, lhs_dilation, NULL), *rd = FX_GET_LIST(n, rhs_dilation, NULL);
-    int64_t fg = FX_GET_INT(n, feature_groups), bg = FX_GET_INT(n, batch_groups), msizes[FX_MAX_RANK], ksizes[FX_MAX_RANK];
+    int64_t fg = FX_GET_INT(n, feature_groups), bg = FX_GET_INT(n, batch_groups), msizes[FX_MAX_RANK],
+            ksizes[FX_MAX_RANK];
     fx_kx *mi[FX_MAX_RANK], *ki[FX_MAX_RANK], *valid = fx_k_bool(k, true), *ok;
     msizes[0] = n->spec.dims[os[0]];
     ksizes[sp] = n->in[1]->spec.dims[rs[1]]; /* input features innermost: (window..., feature) */

@@ -36,7 +36,8 @@ static fx_kx *concatenate(fx_lower *lo, fx_node *n, fx_kx *const *index) {
         off -= size;
         if (!size)
             continue;
-        fx_kx *here = fx_k_le(k, fx_k_int(k, off), index[dim]), *below = fx_k_lt(k, index[dim], fx_k_int(k, off + size));
+        fx_kx *here = fx_k_le(k, fx_k_int(k, off), index[dim]),
+              *below = fx_k_lt(k, index[dim], fx_k_int(k, off + size));
         if (fx_kx_is_int(here, 0) || fx_kx_is_int(below, 0))
             continue;
         idx[dim] = fx_lower_clamp(k, fx_k_addc(k, index[dim], -off), size);
@@ -176,7 +177,8 @@ static fx_kx *dynamic_slice(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     fx_node *x = n->in[0];
     fx_kx *idx[FX_MAX_RANK];
     for (int d = 0; d < x->spec.rank; d++)
-        idx[d] = fx_k_add(lo->k, index[d], fx_lower_index_data(lo, n->in[1 + d], NULL, 0, x->spec.dims[d] - n->spec.dims[d]));
+        idx[d] = fx_k_add(lo->k, index[d],
+                          fx_lower_index_data(lo, n->in[1 + d], NULL, 0, x->spec.dims[d] - n->spec.dims[d]));
     return fx_lower_node(lo, x, idx);
 }
 
@@ -197,7 +199,8 @@ static fx_kx *scatter(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     fx_kir *k = lo->k;
     fx_node *x = n->in[0], *indices = n->in[1], *u = n->in[2];
     int n_win, n_gone, n_ob, n_map;
-    const int64_t *win = FX_GET_LIST(n, update_window_dims, &n_win), *gone = FX_GET_LIST(n, inserted_window_dims, &n_gone);
+    const int64_t *win = FX_GET_LIST(n, update_window_dims, &n_win),
+                  *gone = FX_GET_LIST(n, inserted_window_dims, &n_gone);
     const int64_t *ob = FX_GET_LIST(n, operand_batching_dims, &n_ob), *ib = FX_GET_LIST(n, indices_batching_dims, NULL);
     const int64_t *map = FX_GET_LIST(n, scatter_dims, &n_map);
     int vec = (int)FX_GET_INT(n, index_vector_dim), loops = 0;
@@ -239,7 +242,8 @@ static fx_kx *scatter(fx_lower *lo, fx_node *n, fx_kx *const *index) {
         if (vec < indices->spec.rank)
             at[vec] = fx_k_int(k, j);
         fx_kx *s = fx_lower_index_data(lo, indices, at, -1, x->spec.dims[d] - size[d] + 1);
-        hit = fx_k_and(k, hit, fx_k_and(k, fx_k_le(k, fx_k_int(k, 0), s), fx_k_le(k, s, fx_k_int(k, x->spec.dims[d] - size[d]))));
+        hit = fx_k_and(
+            k, hit, fx_k_and(k, fx_k_le(k, fx_k_int(k, 0), s), fx_k_le(k, s, fx_k_int(k, x->spec.dims[d] - size[d]))));
         start[d] = s;
     }
     for (int j = 0; j < n_ob; j++)

@@ -45,7 +45,8 @@ static fx_status expand(fx_graph *out, const fx_graph *g, fx_node *const *args, 
 
 fx_status fx_prepare(const fx_graph *g, fx_graph **out) {
     fx_graph *flat = fx_graph_new(NULL);
-    fx_node **args = calloc((size_t)g->n_param + 1, sizeof *args), **results = calloc((size_t)g->n_result + 1, sizeof *results);
+    fx_node **args = calloc((size_t)g->n_param + 1, sizeof *args),
+            **results = calloc((size_t)g->n_result + 1, sizeof *results);
     fx_status st = flat && args && results ? FX_OK : fx_fail_oom(sizeof *flat);
     for (int i = 0; i < g->n_param && st == FX_OK; i++)
         args[i] = fx_graph_param(flat, &g->params[i]->spec);

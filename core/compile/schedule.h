@@ -12,11 +12,11 @@ typedef struct fx_emit {
     struct fx_builder *builder; /* the program being made */
     const fx_device_caps *caps;
     const fx_fusion *fusion;
-    fx_arena *arena;            /* of this kernel */
+    fx_arena *arena; /* of this kernel */
     fx_kir k;
     fx_lower lo;
-    int64_t groups[3];          /* workgroups in x; y and z are free for the schedule when it needs them */
-    const char *schedule;       /* name, set by fx_emit_group; a schedule may refine it ("contract.tile") */
+    int64_t groups[3];    /* workgroups in x; y and z are free for the schedule when it needs them */
+    const char *schedule; /* name, set by fx_emit_group; a schedule may refine it ("contract.tile") */
 } fx_emit;
 
 typedef struct fx_schedule {
@@ -29,6 +29,7 @@ typedef struct fx_schedule {
 extern const fx_schedule *const fx_schedules[]; /* ends with NULL */
 
 extern const fx_schedule fx_schedule_pointwise;
+extern const fx_schedule fx_schedule_sort;
 
 /* The linear number of the workgroup when the grid has n of them: sets e->groups, folding what exceeds the
  * device's limit into y. Where n doesn't fill the folded grid, surplus workgroups get numbers >= n: guard. */

@@ -1,4 +1,4 @@
 /* schedules.c - the table of schedules, tried from the top. */
 #include "core/compile/schedule.h"
 
-const fx_schedule *const fx_schedules[] = {&fx_schedule_pointwise, NULL};
+const fx_schedule *const fx_schedules[] = {&fx_schedule_pointwise, &fx_schedule_sort, NULL};

@@ -28,16 +28,16 @@ typedef struct fx_render fx_render;
 
 typedef struct fx_dialect {
     fx_language language;
-    const char *types[FX_DTYPE_COUNT];    /* register types' names */
+    const char *types[FX_DTYPE_COUNT]; /* register types' names */
     const char *unsigned_[FX_DTYPE_COUNT];
-    const char *memory[FX_DTYPE_COUNT];   /* of elements in buffers */
-    const char *const_;                   /* qualifier of locals */
+    const char *memory[FX_DTYPE_COUNT]; /* of elements in buffers */
+    const char *const_;                 /* qualifier of locals */
     const char *builtin[FX_KB_COUNT];
     const char *subgroup[FX_SUB_EXSCAN_ADD + 1]; /* patterns */
     const char *barrier;
-    const char *unroll, *dont_unroll;     /* before a loop; may be "" */
-    const fx_dialect_fn *fns;             /* ends with name NULL; the first row that matches counts */
-    bool math_first;                      /* the elementary functions of mathlib even where a row exists */
+    const char *unroll, *dont_unroll; /* before a loop; may be "" */
+    const fx_dialect_fn *fns;         /* ends with name NULL; the first row that matches counts */
+    bool math_first;                  /* the elementary functions of mathlib even where a row exists */
     void (*constant)(fx_text *t, fx_dtype type, int64_t i, double f);
     /* Everything around the statements: version, extensions, arguments, shared arrays. `uses` tells what
      * occurs in the kernel; the functions asked for are in functions, the statements in body. */
@@ -45,7 +45,7 @@ typedef struct fx_dialect {
     /* Element `index` of argument arg, as an lvalue of memory type; n > 1: as a vector of n elements. */
     void (*element)(fx_render *r, fx_text *out, int arg, const char *index, int n);
     /* Component j of a vector value, and a vector made of components. */
-    const char *component;                /* "$0.$1" with $1 a letter of xyzw */
+    const char *component; /* "$0.$1" with $1 a letter of xyzw */
 } fx_dialect;
 
 extern const fx_dialect fx_dialect_glsl;
@@ -55,9 +55,9 @@ struct fx_render {
     const fx_kir *k;
     const fx_dialect *dialect;
     const fx_device_caps *caps;
-    uint32_t elems;        /* FX_BIT of element types in arguments */
+    uint32_t elems;          /* FX_BIT of element types in arguments */
     uint32_t elems2, elems4; /* of those accessed as vectors of 2 and 4 */
-    uint32_t types;        /* of register types in use */
+    uint32_t types;          /* of register types in use */
     bool subgroup, arithmetic, shuffle, barrier, math;
     struct fx_render_state *state;
 };

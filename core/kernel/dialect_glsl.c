@@ -26,10 +26,13 @@ static const fx_dialect_fn fns[] = {
     {"isign", UI, "min($0, $T(1))", NULL, NULL},
     {"bnot", B1, "!$0", NULL, NULL},
     {"bnot", SI | UI, "(~$0)", NULL, NULL},
-    {"popcnt", I64, NULL, "$T fx_popcnt_$S($T x) { return $T(bitCount(uint($U(x))) + bitCount(uint($U(x) >> 32))); }", NULL},
+    {"popcnt", I64, NULL, "$T fx_popcnt_$S($T x) { return $T(bitCount(uint($U(x))) + bitCount(uint($U(x) >> 32))); }",
+     NULL},
     {"popcnt", SI | UI, "$T(bitCount($U($0) & $M))", NULL, NULL},
     {"clz", I64, NULL,
-     "$T fx_clz_$S($T x) { uint h = uint($U(x) >> 32); return $T(h != 0u ? 31 - findMSB(h) : 63 - findMSB(uint($U(x)))); }", NULL},
+     "$T fx_clz_$S($T x) { uint h = uint($U(x) >> 32); return $T(h != 0u ? 31 - findMSB(h) : 63 - "
+     "findMSB(uint($U(x)))); }",
+     NULL},
     {"clz", SI | UI, "$T($W - 1 - findMSB($U($0) & $M))", NULL, NULL},
     {"iadd", SI | UI, "($0 + $1)", NULL, NULL},
     {"isub", SI | UI, "($0 - $1)", NULL, NULL},
@@ -38,13 +41,15 @@ static const fx_dialect_fn fns[] = {
      "$T fx_idiv_$S($T x, $T y) {\n"
      "    $T d = y == $T(0) || y == $T(-1) ? $T(1) : y;\n"
      "    return y == $T(0) ? $T(-1) : y == $T(-1) ? -x : x / d;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"idiv", UI, NULL, "$T fx_idiv_$S($T x, $T y) { return y == $T(0) ? $M : x / max(y, $T(1)); }", NULL},
     {"irem", SI, NULL,
      "$T fx_irem_$S($T x, $T y) {\n"
      "    $T d = y == $T(0) || y == $T(-1) ? $T(1) : y;\n"
      "    return y == $T(0) ? x : x - x / d * d;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"irem", UI, NULL, "$T fx_irem_$S($T x, $T y) { return y == $T(0) ? x : x % max(y, $T(1)); }", NULL},
     {"ipow", SI, NULL,
      "$T fx_ipow_$S($T x, $T y) {\n"
@@ -52,13 +57,15 @@ static const fx_dialect_fn fns[] = {
      "    $T r = $T(1);\n"
      "    for (; y != $T(0); y >>= 1, x *= x) r *= (y & $T(1)) != $T(0) ? x : $T(1);\n"
      "    return r;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"ipow", UI, NULL,
      "$T fx_ipow_$S($T x, $T y) {\n"
      "    $T r = $T(1);\n"
      "    for (; y != $T(0); y >>= 1, x *= x) r *= (y & $T(1)) != $T(0) ? x : $T(1);\n"
      "    return r;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"imax", B1, "($0 || $1)", NULL, NULL},
     {"imin", B1, "($0 && $1)", NULL, NULL},
     {"imax", SI | UI, "max($0, $1)", NULL, NULL},
@@ -77,16 +84,20 @@ static const fx_dialect_fn fns[] = {
     {"shl", SI | UI, NULL,
      "$T fx_shl_$S($T x, $T y) { return y >= $T(0) && y < $T($W) ? x << (int(y) & ($W - 1)) : $T(0); }", NULL},
     {"shr_l", SI | UI, NULL,
-     "$T fx_shr_l_$S($T x, $T y) { return y >= $T(0) && y < $T($W) ? $T(($U(x) & $M) >> (int(y) & ($W - 1))) : $T(0); }", NULL},
-    {"shr_a", SI, NULL,
-     "$T fx_shr_a_$S($T x, $T y) { return x >> (y >= $T(0) && y < $T($W) ? int(y) : $W - 1); }", NULL},
+     "$T fx_shr_l_$S($T x, $T y) { return y >= $T(0) && y < $T($W) ? $T(($U(x) & $M) >> (int(y) & ($W - 1))) : $T(0); "
+     "}",
+     NULL},
+    {"shr_a", SI, NULL, "$T fx_shr_a_$S($T x, $T y) { return x >> (y >= $T(0) && y < $T($W) ? int(y) : $W - 1); }",
+     NULL},
     {"shr_a", FX_BIT(FX_U8), NULL,
      "uint fx_shr_a_u8(uint x, uint y) { return uint(bitfieldExtract(int(x), 0, 8) >> int(min(y, 7u))); }", NULL},
     {"shr_a", FX_BIT(FX_U16), NULL,
      "uint fx_shr_a_u16(uint x, uint y) { return uint(bitfieldExtract(int(x), 0, 16) >> int(min(y, 15u))); }", NULL},
-    {"shr_a", FX_BIT(FX_U32), NULL, "uint fx_shr_a_u32(uint x, uint y) { return uint(int(x) >> int(min(y, 31u))); }", NULL},
+    {"shr_a", FX_BIT(FX_U32), NULL, "uint fx_shr_a_u32(uint x, uint y) { return uint(int(x) >> int(min(y, 31u))); }",
+     NULL},
     {"shr_a", FX_BIT(FX_U64), NULL,
-     "uint64_t fx_shr_a_u64(uint64_t x, uint64_t y) { return uint64_t(int64_t(x) >> int(min(y, uint64_t(63)))); }", NULL},
+     "uint64_t fx_shr_a_u64(uint64_t x, uint64_t y) { return uint64_t(int64_t(x) >> int(min(y, uint64_t(63)))); }",
+     NULL},
     {"wrap", FX_BIT(FX_S8), "bitfieldExtract($0, 0, 8)", NULL, NULL},
     {"wrap", FX_BIT(FX_S16), "bitfieldExtract($0, 0, 16)", NULL, NULL},
     {"wrap", FX_BIT(FX_U8) | FX_BIT(FX_U16), "($0 & $M)", NULL, NULL},
@@ -103,70 +114,88 @@ static const fx_dialect_fn fns[] = {
      "bool fx_is_nan_f64(double x) {\n"
      "    uvec2 u = unpackDouble2x32(x);\n"
      "    return (u.y & 0x7ff00000u) == 0x7ff00000u && ((u.y & 0xfffffu) | u.x) != 0u;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"fmax_nan", F32, NULL,
      "float fx_fmax_nan_$S(float x, float y) {\n"
      "    uint a = floatBitsToUint(x), b = floatBitsToUint(y);\n"
      "    return x > y ? x : x == y ? uintBitsToFloat(a & b) : (a & 0x7fffffffu) > 0x7f800000u ? x : y;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"fmin_nan", F32, NULL,
      "float fx_fmin_nan_$S(float x, float y) {\n"
      "    uint a = floatBitsToUint(x), b = floatBitsToUint(y);\n"
      "    return x < y ? x : x == y ? uintBitsToFloat(a | b) : (a & 0x7fffffffu) > 0x7f800000u ? x : y;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"fmax_nan", F64, NULL,
      "double fx_fmax_nan_f64(double x, double y) {\n"
-     "    return x > y ? x : x == y ? packDouble2x32(unpackDouble2x32(x) & unpackDouble2x32(y)) : fx_is_nan_f64(x) ? x : y;\n"
-     "}", "is_nan"},
+     "    return x > y ? x : x == y ? packDouble2x32(unpackDouble2x32(x) & unpackDouble2x32(y)) : fx_is_nan_f64(x) ? x "
+     ": y;\n"
+     "}",
+     "is_nan"},
     {"fmin_nan", F64, NULL,
      "double fx_fmin_nan_f64(double x, double y) {\n"
-     "    return x < y ? x : x == y ? packDouble2x32(unpackDouble2x32(x) | unpackDouble2x32(y)) : fx_is_nan_f64(x) ? x : y;\n"
-     "}", "is_nan"},
+     "    return x < y ? x : x == y ? packDouble2x32(unpackDouble2x32(x) | unpackDouble2x32(y)) : fx_is_nan_f64(x) ? x "
+     ": y;\n"
+     "}",
+     "is_nan"},
     {"clamp", F32, NULL,
      "float fx_clamp_$S(float lo, float x, float hi) {\n"
      "    float m = x > lo || (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u ? x : lo;\n"
      "    return m < hi || (floatBitsToUint(m) & 0x7fffffffu) > 0x7f800000u ? m : hi;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"clamp", F64, NULL,
      "double fx_clamp_f64(double lo, double x, double hi) {\n"
      "    double m = x > lo || fx_is_nan_f64(x) ? x : lo;\n"
      "    return m < hi || fx_is_nan_f64(m) ? m : hi;\n"
-     "}", "is_nan"},
+     "}",
+     "is_nan"},
 
     /* A float of f32 range to the bits of a 16-bit format and back, nearest even. */
     {"bits", FX_BIT(FX_BF16), NULL,
      "uint fx_bits_bf16(float x) {\n"
      "    uint b = floatBitsToUint(x);\n"
      "    return (b & 0x7fffffffu) > 0x7f800000u ? b >> 16 | 0x40u : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"bits", FX_BIT(FX_F16), NULL,
      "uint fx_bits_f16(float x) {\n"
      "    uint b = floatBitsToUint(x), s = b >> 16 & 0x8000u, m = b & 0x7fffffffu;\n"
      "    if (m > 0x7f800000u) return s | 0x7e00u | m >> 13 & 0x3ffu;\n"
      "    if (m >= 0x477ff000u) return s | 0x7c00u;\n"
      "    if (m >= 0x38800000u) return s | (m - 0x38000000u + 0xfffu + (m >> 13 & 1u)) >> 13;\n"
-     "    uint sh = min(126u - (m >> 23), 31u), f = m & 0x7fffffu | 0x800000u, q = f >> sh, r = f & (1u << sh) - 1u, h = 1u << sh - 1u;\n"
+     "    uint sh = min(126u - (m >> 23), 31u), f = m & 0x7fffffu | 0x800000u, q = f >> sh, r = f & (1u << sh) - 1u, h "
+     "= 1u << sh - 1u;\n"
      "    return s | (m < 0x33000000u ? 0u : q + (r > h || r == h && (q & 1u) != 0u ? 1u : 0u));\n"
-     "}", NULL},
+     "}",
+     NULL},
     {"unbits", FX_BIT(FX_BF16), "uintBitsToFloat($0 << 16)", NULL, NULL},
     {"unbits", FX_BIT(FX_F16), NULL,
      "float fx_unbits_f16(uint h) {\n"
      "    uint s = (h & 0x8000u) << 16, e = h >> 10 & 31u, m = h & 0x3ffu;\n"
      "    if (e == 0u) return uintBitsToFloat(floatBitsToUint(float(m) * 5.9604644775390625e-8) | s);\n"
      "    return uintBitsToFloat(s | (e == 31u ? 0x7f800000u : e + 112u << 23) | m << 13);\n"
-     "}", NULL},
-    {"narrow", FX_BIT(FX_BF16), NULL, "float fx_narrow_bf16(float x) { return uintBitsToFloat(fx_bits_bf16(x) << 16); }", "bits"},
-    {"narrow", FX_BIT(FX_F16), NULL, "float fx_narrow_f16(float x) { return fx_unbits_f16(fx_bits_f16(x)); }", "bits unbits"},
+     "}",
+     NULL},
+    {"narrow", FX_BIT(FX_BF16), NULL,
+     "float fx_narrow_bf16(float x) { return uintBitsToFloat(fx_bits_bf16(x) << 16); }", "bits"},
+    {"narrow", FX_BIT(FX_F16), NULL, "float fx_narrow_f16(float x) { return fx_unbits_f16(fx_bits_f16(x)); }",
+     "bits unbits"},
 
     /* A float to an integer: truncated, saturated, NaN to 0. from32, from64 by the float's type. */
     {"from32", SI | UI, NULL,
      "$T fx_from32_$S(float x) {\n"
-     "    return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u ? $T(0) : x <= float($I) ? $I : x >= float($A) ? $A : $T(x);\n"
-     "}", NULL},
+     "    return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u ? $T(0) : x <= float($I) ? $I : x >= float($A) ? $A "
+     ": $T(x);\n"
+     "}",
+     NULL},
     {"from64", SI | UI, NULL,
      "$T fx_from64_$S(double x) {\n"
      "    return !(x == x) ? $T(0) : x <= double($I) ? $I : x >= double($A) ? $A : $T(x);\n"
-     "}", NULL},
+     "}",
+     NULL},
     /* Rounding to fewer exponent and mantissa bits. */
     {"round", F32, NULL,
      "float fx_round_$S(float x, int e, int m) {\n"
@@ -182,7 +211,8 @@ static const fx_dialect_fn fns[] = {
      "        else if (a < low) a = 0u;\n"
      "    }\n"
      "    return uintBitsToFloat(s | a);\n"
-     "}", NULL},
+     "}",
+     NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -239,13 +269,24 @@ static const char *memory_type(const fx_render *r, fx_dtype e) {
 }
 
 static const char *vector(fx_dtype e, int n) {
-    static const char *const names[2][FX_DTYPE_COUNT] = {
-        {[FX_S32] = "ivec2", [FX_U32] = "uvec2", [FX_F32] = "vec2", [FX_F64] = "dvec2", [FX_F16] = "u16vec2", [FX_BF16] = "u16vec2"},
-        {[FX_S32] = "ivec4", [FX_U32] = "uvec4", [FX_F32] = "vec4", [FX_F64] = "dvec4", [FX_F16] = "u16vec4", [FX_BF16] = "u16vec4"}};
+    static const char *const names[2][FX_DTYPE_COUNT] = {{[FX_S32] = "ivec2",
+                                                          [FX_U32] = "uvec2",
+                                                          [FX_F32] = "vec2",
+                                                          [FX_F64] = "dvec2",
+                                                          [FX_F16] = "u16vec2",
+                                                          [FX_BF16] = "u16vec2"},
+                                                         {[FX_S32] = "ivec4",
+                                                          [FX_U32] = "uvec4",
+                                                          [FX_F32] = "vec4",
+                                                          [FX_F64] = "dvec4",
+                                                          [FX_F16] = "u16vec4",
+                                                          [FX_BF16] = "u16vec4"}};
     return names[n == 4][e];
 }
 
-static bool needs_table(const fx_render *r) { return (uint32_t)r->k->n_arg > r->caps->max_args; }
+static bool needs_table(const fx_render *r) {
+    return (uint32_t)r->k->n_arg > r->caps->max_args;
+}
 
 static void element(fx_render *r, fx_text *out, int arg, const char *index, int n) {
     (void)r;
@@ -277,8 +318,8 @@ static void head(fx_render *r, fx_text *o) {
                        "#extension GL_KHR_shader_subgroup_shuffle_relative : require\n");
     if (r->arithmetic)
         fx_text_str(o, "#extension GL_KHR_shader_subgroup_arithmetic : require\n");
-    fx_text_fmt(o, "layout(local_size_x = %u, local_size_y = %u, local_size_z = %u) in;\n", k->workgroup[0], k->workgroup[1],
-                k->workgroup[2]);
+    fx_text_fmt(o, "layout(local_size_x = %u, local_size_y = %u, local_size_z = %u) in;\n", k->workgroup[0],
+                k->workgroup[1], k->workgroup[2]);
 }
 
 static void kernel(fx_render *r, fx_text *o, const char *functions, const char *body) {
@@ -288,23 +329,28 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
         const char *name = fx_dtype_name((fx_dtype)e), *type = memory_type(r, (fx_dtype)e);
         if (r->elems & FX_BIT(e)) {
             int align = strstr(type, "64") || e == FX_F64 ? 8 : strstr(type, "16") ? 2 : strstr(type, "8") ? 1 : 4;
-            fx_text_fmt(o, "layout(buffer_reference, scalar, buffer_reference_align = %d) buffer P_%s { %s v[]; };\n", align, name, type);
-            fx_text_fmt(o, "layout(buffer_reference, scalar, buffer_reference_align = %d) readonly buffer R_%s { %s v[]; };\n", align,
-                        name, type);
+            fx_text_fmt(o, "layout(buffer_reference, scalar, buffer_reference_align = %d) buffer P_%s { %s v[]; };\n",
+                        align, name, type);
+            fx_text_fmt(
+                o, "layout(buffer_reference, scalar, buffer_reference_align = %d) readonly buffer R_%s { %s v[]; };\n",
+                align, name, type);
         }
         for (int n = 2; n <= 4; n += 2)
             if ((n == 2 ? r->elems2 : r->elems4) & FX_BIT(e))
-                fx_text_fmt(o, "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer P_%sx%d { %s v[]; };\n", name, n,
-                            vector((fx_dtype)e, n));
+                fx_text_fmt(
+                    o, "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer P_%sx%d { %s v[]; };\n",
+                    name, n, vector((fx_dtype)e, n));
     }
     bool table = needs_table(r);
     if (table)
-        fx_text_str(o, "layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uvec2 v[]; };\n"
-                       "layout(push_constant, scalar) uniform Args { uvec2 table; };\n");
+        fx_text_str(
+            o, "layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uvec2 v[]; };\n"
+               "layout(push_constant, scalar) uniform Args { uvec2 table; };\n");
     else if (k->n_arg)
         fx_text_fmt(o, "layout(push_constant, scalar) uniform Args { uvec2 a[%d]; };\n", k->n_arg);
     for (int s = 0; s < k->n_shared; s++)
-        fx_text_fmt(o, "shared %s s%d[%lld];\n", r->dialect->types[k->shared[s].elem], s, (long long)k->shared[s].count);
+        fx_text_fmt(o, "shared %s s%d[%lld];\n", r->dialect->types[k->shared[s].elem], s,
+                    (long long)k->shared[s].count);
     if (r->math)
         fx_text_str(o, fx_math_prelude_glsl((r->types & F64) != 0));
     fx_text_str(o, functions);
@@ -314,7 +360,8 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
         const char *name = fx_dtype_name(a->elem);
         char from[40];
         snprintf(from, sizeof from, table ? "Table(table).v[%d]" : "a[%d]", j);
-        fx_text_fmt(o, "    %c_%s p%d = %c_%s(%s);\n", a->writes ? 'P' : 'R', name, j, a->writes ? 'P' : 'R', name, from);
+        fx_text_fmt(o, "    %c_%s p%d = %c_%s(%s);\n", a->writes ? 'P' : 'R', name, j, a->writes ? 'P' : 'R', name,
+                    from);
         for (int n = 2; n <= 4; n += 2)
             if ((n == 2 ? r->elems2 : r->elems4) & FX_BIT(a->elem))
                 fx_text_fmt(o, "    P_%sx%d p%dx%d = P_%sx%d(%s);\n", name, n, j, n, name, n, from);
@@ -325,23 +372,49 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
 
 const fx_dialect fx_dialect_glsl = {
     .language = FX_LANGUAGE_GLSL,
-    .types = {[FX_BOOL] = "bool", [FX_S32] = "int", [FX_U32] = "uint", [FX_S64] = "int64_t", [FX_U64] = "uint64_t", [FX_F32] = "float",
+    .types = {[FX_BOOL] = "bool",
+              [FX_S32] = "int",
+              [FX_U32] = "uint",
+              [FX_S64] = "int64_t",
+              [FX_U64] = "uint64_t",
+              [FX_F32] = "float",
               [FX_F64] = "double"},
     .unsigned_ = {[FX_S32] = "uint", [FX_U32] = "uint", [FX_S64] = "uint64_t", [FX_U64] = "uint64_t"},
-    .memory = {[FX_BOOL] = "uint8_t", [FX_S8] = "int8_t", [FX_U8] = "uint8_t", [FX_S16] = "int16_t", [FX_U16] = "uint16_t",
-               [FX_S32] = "int", [FX_U32] = "uint", [FX_S64] = "int64_t", [FX_U64] = "uint64_t", [FX_F16] = "uint16_t",
-               [FX_BF16] = "uint16_t", [FX_F32] = "float", [FX_F64] = "double"},
+    .memory = {[FX_BOOL] = "uint8_t",
+               [FX_S8] = "int8_t",
+               [FX_U8] = "uint8_t",
+               [FX_S16] = "int16_t",
+               [FX_U16] = "uint16_t",
+               [FX_S32] = "int",
+               [FX_U32] = "uint",
+               [FX_S64] = "int64_t",
+               [FX_U64] = "uint64_t",
+               [FX_F16] = "uint16_t",
+               [FX_BF16] = "uint16_t",
+               [FX_F32] = "float",
+               [FX_F64] = "double"},
     .const_ = "const ",
-    .builtin = {[FX_KB_GROUP_X] = "int(gl_WorkGroupID.x)", [FX_KB_GROUP_Y] = "int(gl_WorkGroupID.y)",
-                [FX_KB_GROUP_Z] = "int(gl_WorkGroupID.z)", [FX_KB_LOCAL] = "int(gl_LocalInvocationIndex)",
-                [FX_KB_LOCAL_X] = "int(gl_LocalInvocationID.x)", [FX_KB_LOCAL_Y] = "int(gl_LocalInvocationID.y)",
-                [FX_KB_LANE] = "int(gl_SubgroupInvocationID)", [FX_KB_SUBGROUP] = "int(gl_SubgroupID)"},
-    .subgroup = {[FX_SUB_BROADCAST] = "subgroupBroadcast($0, uint($1))", [FX_SUB_SHUFFLE] = "subgroupShuffle($0, uint($1))",
+    .builtin = {[FX_KB_GROUP_X] = "int(gl_WorkGroupID.x)",
+                [FX_KB_GROUP_Y] = "int(gl_WorkGroupID.y)",
+                [FX_KB_GROUP_Z] = "int(gl_WorkGroupID.z)",
+                [FX_KB_LOCAL] = "int(gl_LocalInvocationIndex)",
+                [FX_KB_LOCAL_X] = "int(gl_LocalInvocationID.x)",
+                [FX_KB_LOCAL_Y] = "int(gl_LocalInvocationID.y)",
+                [FX_KB_LANE] = "int(gl_SubgroupInvocationID)",
+                [FX_KB_SUBGROUP] = "int(gl_SubgroupID)"},
+    .subgroup = {[FX_SUB_BROADCAST] = "subgroupBroadcast($0, uint($1))",
+                 [FX_SUB_SHUFFLE] = "subgroupShuffle($0, uint($1))",
                  [FX_SUB_SHUFFLE_DOWN] = "subgroupShuffleDown($0, uint($1))",
-                 [FX_SUB_SHUFFLE_XOR] = "subgroupShuffleXor($0, uint($1))", [FX_SUB_ADD] = "subgroupAdd($0)",
-                 [FX_SUB_MUL] = "subgroupMul($0)", [FX_SUB_MAX] = "subgroupMax($0)", [FX_SUB_MIN] = "subgroupMin($0)",
-                 [FX_SUB_AND] = "subgroupAnd($0)", [FX_SUB_OR] = "subgroupOr($0)", [FX_SUB_XOR] = "subgroupXor($0)",
-                 [FX_SUB_SCAN_ADD] = "subgroupInclusiveAdd($0)", [FX_SUB_EXSCAN_ADD] = "subgroupExclusiveAdd($0)"},
+                 [FX_SUB_SHUFFLE_XOR] = "subgroupShuffleXor($0, uint($1))",
+                 [FX_SUB_ADD] = "subgroupAdd($0)",
+                 [FX_SUB_MUL] = "subgroupMul($0)",
+                 [FX_SUB_MAX] = "subgroupMax($0)",
+                 [FX_SUB_MIN] = "subgroupMin($0)",
+                 [FX_SUB_AND] = "subgroupAnd($0)",
+                 [FX_SUB_OR] = "subgroupOr($0)",
+                 [FX_SUB_XOR] = "subgroupXor($0)",
+                 [FX_SUB_SCAN_ADD] = "subgroupInclusiveAdd($0)",
+                 [FX_SUB_EXSCAN_ADD] = "subgroupExclusiveAdd($0)"},
     .barrier = "barrier()",
     .unroll = "[[unroll]] ",
     .dont_unroll = "",

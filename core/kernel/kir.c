@@ -16,7 +16,7 @@ static void *grab(fx_kir *k, size_t bytes) {
     return p;
 }
 
-static fx_kx oom_expr;           /* what a builder returns when the host is out of memory: never printed */
+static fx_kx oom_expr; /* what a builder returns when the host is out of memory: never printed */
 static fx_kblock oom_block;
 
 void fx_kir_init(fx_kir *k, fx_arena *arena) {
@@ -90,8 +90,8 @@ static uint32_t hash_of(const fx_kx *x) {
 }
 
 static bool same(const fx_kx *x, const fx_kx *y) {
-    if (x->kop != y->kop || x->type != y->type || x->n != y->n || x->i != y->i || memcmp(&x->f, &y->f, 8) || x->op != y->op ||
-        x->sub != y->sub || x->elem != y->elem || x->elem2 != y->elem2 || x->var != y->var)
+    if (x->kop != y->kop || x->type != y->type || x->n != y->n || x->i != y->i || memcmp(&x->f, &y->f, 8) ||
+        x->op != y->op || x->sub != y->sub || x->elem != y->elem || x->elem2 != y->elem2 || x->var != y->var)
         return false;
     for (int j = 0; j < x->n; j++)
         if (x->a[j] != y->a[j])
@@ -168,19 +168,25 @@ static fx_kx *new_var(fx_kir *k, fx_dtype type, int64_t lo, int64_t hi, int dept
     v->id = k->n_var++;
     v->mutable_ = mutable_;
     v->depth = depth;
-    v->x = fx_kx_make(k, &(fx_kx){.kop = FX_K_VAR, .type = type, .lo = lo, .hi = hi, .var = v, .depth = depth, .pinned = mutable_});
+    v->x = fx_kx_make(
+        k, &(fx_kx){.kop = FX_K_VAR, .type = type, .lo = lo, .hi = hi, .var = v, .depth = depth, .pinned = mutable_});
     return v->x;
 }
 
 fx_kx *fx_k_const(fx_kir *k, fx_dtype type, int64_t v) {
     return fx_kx_make(k, &(fx_kx){.kop = FX_K_INT, .type = type, .i = v, .lo = v, .hi = v});
 }
-fx_kx *fx_k_int(fx_kir *k, int64_t v) { return fx_k_const(k, v >= INT32_MIN && v <= INT32_MAX ? FX_S32 : FX_S64, v); }
-fx_kx *fx_k_bool(fx_kir *k, bool v) { return fx_k_const(k, FX_BOOL, v); }
+fx_kx *fx_k_int(fx_kir *k, int64_t v) {
+    return fx_k_const(k, v >= INT32_MIN && v <= INT32_MAX ? FX_S32 : FX_S64, v);
+}
+fx_kx *fx_k_bool(fx_kir *k, bool v) {
+    return fx_k_const(k, FX_BOOL, v);
+}
 fx_kx *fx_k_float(fx_kir *k, fx_dtype type, double v) {
     if (v != v)
         v = (double)NAN; /* one NaN */
-    return fx_kx_make(k, &(fx_kx){.kop = FX_K_FLOAT, .type = type, .f = type == FX_F32 ? (double)(float)v : v, UNKNOWN});
+    return fx_kx_make(k,
+                      &(fx_kx){.kop = FX_K_FLOAT, .type = type, .f = type == FX_F32 ? (double)(float)v : v, UNKNOWN});
 }
 fx_kx *fx_k_number(fx_kir *k, fx_dtype type, double v) {
     return type == FX_F32 || type == FX_F64 ? fx_k_float(k, type, v) : fx_k_const(k, type, (int64_t)v);
@@ -202,7 +208,8 @@ fx_kx *fx_k_builtin(fx_kir *k, fx_kbuiltin which, int64_t count) {
 fx_kx *fx_k_not(fx_kir *k, fx_kx *a) {
     if (a->kop == FX_K_INT)
         return fx_k_bool(k, !a->i);
-    return a->kop == FX_K_NOT ? a->a[0] : fx_kx_make(k, &(fx_kx){.kop = FX_K_NOT, .type = FX_BOOL, .n = 1, .a = {a}, UNKNOWN});
+    return a->kop == FX_K_NOT ? a->a[0]
+                              : fx_kx_make(k, &(fx_kx){.kop = FX_K_NOT, .type = FX_BOOL, .n = 1, .a = {a}, UNKNOWN});
 }
 
 fx_kx *fx_k_select(fx_kir *k, fx_kx *c, fx_kx *a, fx_kx *b) {
@@ -214,11 +221,17 @@ fx_kx *fx_k_select(fx_kir *k, fx_kx *c, fx_kx *a, fx_kx *b) {
     if (a->type != b->type && type != FX_BOOL && (b->type == FX_S64 || a->type == FX_S64))
         type = FX_S64;
     bool ints = type == FX_S32 || type == FX_S64;
-    return fx_kx_make(k, &(fx_kx){.kop = FX_K_SELECT, .type = type, .n = 3, .a = {c, a, b},
-                                  .lo = ints ? (a->lo < b->lo ? a->lo : b->lo) : 1, .hi = ints ? (a->hi > b->hi ? a->hi : b->hi) : 0});
+    return fx_kx_make(k, &(fx_kx){.kop = FX_K_SELECT,
+                                  .type = type,
+                                  .n = 3,
+                                  .a = {c, a, b},
+                                  .lo = ints ? (a->lo < b->lo ? a->lo : b->lo) : 1,
+                                  .hi = ints ? (a->hi > b->hi ? a->hi : b->hi) : 0});
 }
 
-static bool is_integer(fx_dtype t) { return t == FX_S32 || t == FX_S64 || t == FX_U32 || t == FX_U64; }
+static bool is_integer(fx_dtype t) {
+    return t == FX_S32 || t == FX_S64 || t == FX_U32 || t == FX_U64;
+}
 
 fx_kx *fx_k_cast(fx_kir *k, fx_kx *a, fx_dtype type) {
     if (a->type == type)
@@ -246,7 +259,7 @@ fx_kx *fx_k_op(fx_kir *k, fx_op op, fx_dtype elem, int n, fx_kx *const *a) {
     t.type = fx_op_get(op)->bool_result ? FX_BOOL : fx_kir_register(elem);
     for (int j = 0; j < n; j++)
         t.a[j] = a[j];
-    if (op == FX_OP_select)
+    if (op == FX_OP_select && n == 3)
         return fx_k_select(k, a[0], a[1], a[2]);
     return fx_kx_make(k, &t);
 }
@@ -259,11 +272,14 @@ fx_kx *fx_k_op2(fx_kir *k, fx_op op, fx_dtype elem, fx_kx *a, fx_kx *b) {
 fx_kx *fx_k_convert(fx_kir *k, fx_kx *a, fx_dtype from, fx_dtype to) {
     if (from == to)
         return a;
-    return fx_kx_make(k, &(fx_kx){.kop = FX_K_CONVERT, .type = fx_kir_register(to), .elem = from, .elem2 = to, .n = 1, .a = {a}, UNKNOWN});
+    return fx_kx_make(
+        k, &(fx_kx){
+               .kop = FX_K_CONVERT, .type = fx_kir_register(to), .elem = from, .elem2 = to, .n = 1, .a = {a}, UNKNOWN});
 }
 
 fx_kx *fx_k_round(fx_kir *k, fx_kx *a, fx_dtype elem, int e, int m) {
-    return fx_kx_make(k, &(fx_kx){.kop = FX_K_ROUND, .type = a->type, .elem = elem, .i = e << 8 | m, .n = 1, .a = {a}, UNKNOWN});
+    return fx_kx_make(
+        k, &(fx_kx){.kop = FX_K_ROUND, .type = a->type, .elem = elem, .i = e << 8 | m, .n = 1, .a = {a}, UNKNOWN});
 }
 
 fx_kx *fx_k_fn(fx_kir *k, const char *name, fx_dtype elem, int n, fx_kx *const *a) {
@@ -333,7 +349,8 @@ fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index) {
     fx_karg *a = &k->args[arg];
     a->reads = true;
     fx_dtype type = fx_kir_register(a->elem);
-    fx_kx t = {.kop = FX_K_LOAD, .type = type, .elem = a->elem, .n = 1, .a = {index}, .i = arg, .pinned = a->writes, UNKNOWN};
+    fx_kx t = {
+        .kop = FX_K_LOAD, .type = type, .elem = a->elem, .n = 1, .a = {index}, .i = arg, .pinned = a->writes, UNKNOWN};
     return fx_k_let(k, fx_kx_make(k, &t));
 }
 
@@ -373,8 +390,14 @@ void fx_k_storev(fx_kir *k, int arg, fx_kx *index, int n, fx_kx *const *x) {
 }
 
 fx_kx *fx_k_shared_load(fx_kir *k, int shared, fx_kx *index) {
-    fx_kx t = {.kop = FX_K_SHARED, .type = k->shared[shared].elem, .elem = k->shared[shared].elem, .n = 1, .a = {index}, .i = shared,
-               .pinned = true, UNKNOWN};
+    fx_kx t = {.kop = FX_K_SHARED,
+               .type = k->shared[shared].elem,
+               .elem = k->shared[shared].elem,
+               .n = 1,
+               .a = {index},
+               .i = shared,
+               .pinned = true,
+               UNKNOWN};
     return fx_k_let(k, fx_kx_make(k, &t));
 }
 
@@ -399,15 +422,25 @@ void fx_k_set(fx_kir *k, fx_kx *mut, fx_kx *x) {
     s->x = x;
 }
 
-fx_kx *fx_k_read(fx_kir *k, fx_kx *mut) { return fx_k_let(k, mut); }
+fx_kx *fx_k_read(fx_kir *k, fx_kx *mut) {
+    return fx_k_let(k, mut);
+}
 
 fx_kx *fx_k_subgroup(fx_kir *k, fx_ksub sub, fx_kx *x, fx_kx *lane) {
     /* pinned: all lanes must take part, so it stays where it was written */
-    fx_kx t = {.kop = FX_K_SUBGROUP, .type = x->type, .sub = sub, .n = lane ? 2 : 1, .a = {x, lane}, .pinned = true, UNKNOWN};
+    fx_kx t = {.kop = FX_K_SUBGROUP,
+               .type = x->type,
+               .sub = sub,
+               .n = lane ? 2 : 1,
+               .a = {x, lane, NULL},
+               .pinned = true,
+               UNKNOWN};
     return fx_k_let(k, fx_kx_make(k, &t));
 }
 
-void fx_k_barrier(fx_kir *k) { append(k, k->block, FX_KS_BARRIER); }
+void fx_k_barrier(fx_kir *k) {
+    append(k, k->block, FX_KS_BARRIER);
+}
 
 void fx_k_comment(fx_kir *k, const char *text) {
     fx_kstmt *s = append(k, k->block, FX_KS_COMMENT);
@@ -418,7 +451,12 @@ static void open_block(fx_kir *k, fx_kstmt *owner, bool loop, bool maybe_empty) 
     fx_kblock *b = grab(k, sizeof *b);
     if (!b)
         b = &oom_block;
-    *b = (fx_kblock){.parent = k->block, .depth = k->block->depth + 1, .loop = loop, .open = true, .maybe_empty = maybe_empty, .owner = owner};
+    *b = (fx_kblock){.parent = k->block,
+                     .depth = k->block->depth + 1,
+                     .loop = loop,
+                     .open = true,
+                     .maybe_empty = maybe_empty,
+                     .owner = owner};
     k->block = b;
 }
 

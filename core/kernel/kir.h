@@ -18,11 +18,21 @@
 #include "core/ops/ops.h"
 
 typedef enum fx_kop {
-    FX_K_INT,     /* integer or bool constant `i` */
-    FX_K_FLOAT,   /* float constant `f` (any double, infinities and NaN too) */
-    FX_K_VAR,     /* local, loop variable or built-in; `var` */
-    FX_K_ADD, FX_K_MUL, FX_K_DIV, FX_K_MOD, FX_K_MIN, FX_K_MAX, /* index arithmetic */
-    FX_K_LT, FX_K_LE, FX_K_EQ, FX_K_AND, FX_K_OR, FX_K_NOT,     /* bool; LT LE EQ on integers */
+    FX_K_INT,   /* integer or bool constant `i` */
+    FX_K_FLOAT, /* float constant `f` (any double, infinities and NaN too) */
+    FX_K_VAR,   /* local, loop variable or built-in; `var` */
+    FX_K_ADD,
+    FX_K_MUL,
+    FX_K_DIV,
+    FX_K_MOD,
+    FX_K_MIN,
+    FX_K_MAX, /* index arithmetic */
+    FX_K_LT,
+    FX_K_LE,
+    FX_K_EQ,
+    FX_K_AND,
+    FX_K_OR,
+    FX_K_NOT,     /* bool; LT LE EQ on integers */
     FX_K_SELECT,  /* a[0] ? a[1] : a[2] */
     FX_K_CAST,    /* between register types, plain */
     FX_K_BITS,    /* same bits as register type `type` */
@@ -38,17 +48,29 @@ typedef enum fx_kop {
 
 typedef enum fx_ksub {
     FX_SUB_BROADCAST, /* a[1]: constant lane */
-    FX_SUB_SHUFFLE, FX_SUB_SHUFFLE_DOWN, FX_SUB_SHUFFLE_XOR,
-    FX_SUB_ADD, FX_SUB_MUL, FX_SUB_MAX, FX_SUB_MIN, FX_SUB_AND, FX_SUB_OR, FX_SUB_XOR, /* over the subgroup */
-    FX_SUB_SCAN_ADD, FX_SUB_EXSCAN_ADD /* inclusive, exclusive */
+    FX_SUB_SHUFFLE,
+    FX_SUB_SHUFFLE_DOWN,
+    FX_SUB_SHUFFLE_XOR,
+    FX_SUB_ADD,
+    FX_SUB_MUL,
+    FX_SUB_MAX,
+    FX_SUB_MIN,
+    FX_SUB_AND,
+    FX_SUB_OR,
+    FX_SUB_XOR, /* over the subgroup */
+    FX_SUB_SCAN_ADD,
+    FX_SUB_EXSCAN_ADD /* inclusive, exclusive */
 } fx_ksub;
 
 typedef enum fx_kbuiltin {
-    FX_KB_GROUP_X, FX_KB_GROUP_Y, FX_KB_GROUP_Z, /* workgroup */
-    FX_KB_LOCAL,     /* invocation in the workgroup, linear */
-    FX_KB_LOCAL_X, FX_KB_LOCAL_Y,
-    FX_KB_LANE,      /* invocation in the subgroup */
-    FX_KB_SUBGROUP,  /* subgroup in the workgroup */
+    FX_KB_GROUP_X,
+    FX_KB_GROUP_Y,
+    FX_KB_GROUP_Z, /* workgroup */
+    FX_KB_LOCAL,   /* invocation in the workgroup, linear */
+    FX_KB_LOCAL_X,
+    FX_KB_LOCAL_Y,
+    FX_KB_LANE,     /* invocation in the subgroup */
+    FX_KB_SUBGROUP, /* subgroup in the workgroup */
     FX_KB_COUNT
 } fx_kbuiltin;
 
@@ -58,17 +80,17 @@ typedef struct fx_kblock fx_kblock;
 typedef struct fx_kvar {
     int id;
     bool mutable_, builtin;
-    int which;          /* fx_kbuiltin */
-    int depth;          /* of the block that declares it; 0: the kernel's body, also for built-ins */
-    fx_kx *x;           /* the VAR expression */
+    int which; /* fx_kbuiltin */
+    int depth; /* of the block that declares it; 0: the kernel's body, also for built-ins */
+    fx_kx *x;  /* the VAR expression */
 } fx_kvar;
 
 struct fx_kx {
     fx_kop kop;
-    fx_dtype type;      /* register type */
+    fx_dtype type; /* register type */
     int n;
     fx_kx *a[3];
-    int64_t lo, hi;     /* integers: range, inclusive */
+    int64_t lo, hi; /* integers: range, inclusive */
     int64_t i;
     double f;
     fx_op op;
@@ -77,27 +99,27 @@ struct fx_kx {
     const char *name;
     fx_kvar *var;
     int id;
-    int depth;          /* deepest block among its variables */
-    bool pinned;        /* reads a mutable variable or shared memory: must stay where it is */
+    int depth;   /* deepest block among its variables */
+    bool pinned; /* reads a mutable variable or shared memory: must stay where it is */
     uint32_t hash;
-    fx_kx *next;        /* in the hash table */
-    fx_kx *let;         /* variable that names it, while let_block is open */
+    fx_kx *next; /* in the hash table */
+    fx_kx *let;  /* variable that names it, while let_block is open */
     fx_kblock *let_block;
-    int uses;           /* renderer's */
+    int uses; /* renderer's */
 };
 
 typedef enum fx_kst {
-    FX_KS_LET,     /* var = x */
-    FX_KS_LOADV,   /* vars[0..n) = n consecutive elements of argument `arg` from index x, which n divides */
-    FX_KS_MUT,     /* mutable var, initially x */
-    FX_KS_SET,     /* var = x */
-    FX_KS_STORE,   /* argument arg, element y: x, as elem */
-    FX_KS_STOREV,  /* n consecutive elements xs from element y, which n divides */
+    FX_KS_LET,          /* var = x */
+    FX_KS_LOADV,        /* vars[0..n) = n consecutive elements of argument `arg` from index x, which n divides */
+    FX_KS_MUT,          /* mutable var, initially x */
+    FX_KS_SET,          /* var = x */
+    FX_KS_STORE,        /* argument arg, element y: x, as elem */
+    FX_KS_STOREV,       /* n consecutive elements xs from element y, which n divides */
     FX_KS_SHARED_STORE, /* shared array arg, element y: x */
-    FX_KS_FOR,     /* for var = x; var < y; var += step: body */
-    FX_KS_WHILE,   /* while x (reads mutables): body */
-    FX_KS_IF,      /* if x: body, else: orelse (may be NULL) */
-    FX_KS_BARRIER, /* workgroup: execution and shared memory */
+    FX_KS_FOR,          /* for var = x; var < y; var += step: body */
+    FX_KS_WHILE,        /* while x (reads mutables): body */
+    FX_KS_IF,           /* if x: body, else: orelse (may be NULL) */
+    FX_KS_BARRIER,      /* workgroup: execution and shared memory */
     FX_KS_COMMENT
 } fx_kst;
 
@@ -144,7 +166,7 @@ typedef struct fx_kir {
     fx_kshared shared[8];
     int n_shared;
     uint32_t workgroup[3], subgroup_size; /* 0: any */
-    bool failed;        /* out of memory */
+    bool failed;                          /* out of memory */
 } fx_kir;
 
 /* A kernel in the making; all memory is the arena's. */
@@ -160,7 +182,7 @@ fx_kx *fx_k_int(fx_kir *k, int64_t v);                  /* index */
 fx_kx *fx_k_const(fx_kir *k, fx_dtype type, int64_t v); /* integer or bool of a register type */
 fx_kx *fx_k_float(fx_kir *k, fx_dtype type, double v);
 fx_kx *fx_k_bool(fx_kir *k, bool v);
-fx_kx *fx_k_number(fx_kir *k, fx_dtype type, double v); /* whatever the type needs */
+fx_kx *fx_k_number(fx_kir *k, fx_dtype type, double v);           /* whatever the type needs */
 fx_kx *fx_k_builtin(fx_kir *k, fx_kbuiltin which, int64_t count); /* range [0, count) */
 
 /* Index arithmetic; all operands integers of any width. Division and remainder take a positive
@@ -199,7 +221,8 @@ fx_kx *fx_k_let(fx_kir *k, fx_kx *x); /* constants and variables stay as they ar
 /* x, which the caller knows to lie in [lo, hi] here (inside a guard): a variable with that range. */
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi);
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index);
-void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n, fx_kx **out); /* n 2 or 4 divides index; in place, not shared */
+void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n,
+                fx_kx **out); /* n 2 or 4 divides index; in place, not shared */
 void fx_k_store(fx_kir *k, int arg, fx_kx *index, fx_kx *x);
 void fx_k_storev(fx_kir *k, int arg, fx_kx *index, int n, fx_kx *const *x);
 fx_kx *fx_k_shared_load(fx_kir *k, int shared, fx_kx *index);

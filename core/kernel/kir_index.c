@@ -27,18 +27,28 @@ static int64_t sat_mul(int64_t a, int64_t b) {
     int64_t r;
     return __builtin_mul_overflow(a, b, &r) ? ((a < 0) == (b < 0) ? INT64_MAX : INT64_MIN) : r;
 }
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
 
-static fx_dtype fit(int64_t lo, int64_t hi) { return lo < INT32_MIN || hi > INT32_MAX ? FX_S64 : FX_S32; }
+static fx_dtype fit(int64_t lo, int64_t hi) {
+    return lo < INT32_MIN || hi > INT32_MAX ? FX_S64 : FX_S32;
+}
 
 static fx_kx *node(fx_kir *k, fx_kop kop, fx_kx *a, fx_kx *b, int64_t i, int64_t lo, int64_t hi) {
     fx_kx t = {.kop = kop, .type = fit(lo, hi), .n = b ? 2 : 1, .a = {a, b}, .i = i, .lo = lo, .hi = hi};
     return fx_kx_make(k, &t);
 }
 
-bool fx_kx_is_const(const fx_kx *x) { return x->kop == FX_K_INT || x->kop == FX_K_FLOAT; }
-bool fx_kx_is_int(const fx_kx *x, int64_t v) { return x->kop == FX_K_INT && x->i == v; }
+bool fx_kx_is_const(const fx_kx *x) {
+    return x->kop == FX_K_INT || x->kop == FX_K_FLOAT;
+}
+bool fx_kx_is_int(const fx_kx *x, int64_t v) {
+    return x->kop == FX_K_INT && x->i == v;
+}
 
 static void put(sum *s, fx_kx *x, int64_t c) {
     for (int j = 0; j < s->n; j++)
@@ -66,8 +76,8 @@ static void gather(sum *s, fx_kx *x, int64_t c) {
         gather(s, x->a[1], c);
     } else if (x->kop == FX_K_MUL && x->a[1]->kop == FX_K_INT)
         gather(s, x->a[0], sat_mul(c, x->a[1]->i));
-    else if (x->kop == FX_K_CAST && (x->type == FX_S32 || x->type == FX_S64) && (x->a[0]->type == FX_S32 || x->a[0]->type == FX_S64) &&
-             x->lo == x->a[0]->lo && x->hi == x->a[0]->hi)
+    else if (x->kop == FX_K_CAST && (x->type == FX_S32 || x->type == FX_S64) &&
+             (x->a[0]->type == FX_S32 || x->a[0]->type == FX_S64) && x->lo == x->a[0]->lo && x->hi == x->a[0]->hi)
         gather(s, x->a[0], c); /* a change of width only */
     else
         put(s, x, c);
@@ -117,7 +127,8 @@ static fx_kx *plus(fx_kir *k, fx_kx *a, fx_kx *b) {
 }
 
 static fx_kx *build(fx_kir *k, sum *s) {
-    while (merge(k, s)) {}
+    while (merge(k, s)) {
+    }
     for (int i = 1; i < s->n; i++) /* insertion sort by (depth, id) */
         for (int j = i; j > 0; j--) {
             const fx_kx *p = s->t[j - 1].x, *q = s->t[j].x;
@@ -158,8 +169,12 @@ fx_kx *fx_k_mulc(fx_kir *k, fx_kx *a, int64_t c) {
     return c && s.overflow ? times(k, a, c) : build(k, &s);
 }
 
-fx_kx *fx_k_addc(fx_kir *k, fx_kx *a, int64_t c) { return fx_k_add(k, a, fx_k_int(k, c)); }
-fx_kx *fx_k_sub(fx_kir *k, fx_kx *a, fx_kx *b) { return fx_k_add(k, a, fx_k_mulc(k, b, -1)); }
+fx_kx *fx_k_addc(fx_kir *k, fx_kx *a, int64_t c) {
+    return fx_k_add(k, a, fx_k_int(k, c));
+}
+fx_kx *fx_k_sub(fx_kir *k, fx_kx *a, fx_kx *b) {
+    return fx_k_add(k, a, fx_k_mulc(k, b, -1));
+}
 
 fx_kx *fx_k_mul(fx_kir *k, fx_kx *a, fx_kx *b) {
     if (a->kop == FX_K_INT)
@@ -185,7 +200,9 @@ static int64_t gcd64(int64_t a, int64_t b) {
     return a;
 }
 
-static int64_t floor_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }
+static int64_t floor_div(int64_t a, int64_t c) {
+    return a / c - (a % c < 0);
+}
 
 /* Splits x into c * whole + rest with rest never negative; false when that isn't possible. */
 static bool split(fx_kir *k, fx_kx *x, int64_t c, fx_kx **whole, fx_kx **rest) {

@@ -16,9 +16,9 @@ enum { MAX_DEPTH = 64 };
 struct fx_render_state {
     fx_text block[MAX_DEPTH]; /* statements of the open blocks */
     int serial[MAX_DEPTH], next_serial, depth;
-    int *named;               /* by expression id: serial of the block that names it, 0: none */
+    int *named; /* by expression id: serial of the block that names it, 0: none */
     fx_text functions;
-    const char **defined;     /* names of functions already printed */
+    const char **defined; /* names of functions already printed */
     int n_defined, cap_defined;
     fx_status status;
 };
@@ -57,7 +57,9 @@ static void indent(fx_render *r, fx_text *t, int depth) {
 
 /* ---- patterns and functions ---- */
 
-static int width_of(fx_dtype e) { return (int)fx_dtype_size(e) * 8; }
+static int width_of(fx_dtype e) {
+    return (int)fx_dtype_size(e) * 8;
+}
 
 static void limits(fx_render *r, fx_text *t, fx_dtype e, char which) {
     int w = width_of(e);
@@ -192,7 +194,8 @@ static void op_text(fx_render *r, fx_text *t, const char *p, const char *end, fx
             continue;
         }
         const char *q = p;
-        while (q < end && (*q == '_' || (*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z') || (*q >= '0' && *q <= '9')))
+        while (q < end &&
+               (*q == '_' || (*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z') || (*q >= '0' && *q <= '9')))
             q++;
         if (q - p == 1 && *p >= 'x' && *p <= 'z') {
             fx_text_str(t, arg[*p - 'x']);
@@ -341,7 +344,7 @@ static void binary(fx_render *r, fx_text *t, fx_kx *x, const char *before, const
 static void bits(fx_render *r, fx_text *t, fx_kx *x) {
     fx_dtype from = x->a[0]->type, to = x->type;
     bool signs = (from == FX_S32 || from == FX_U32 || from == FX_S64 || from == FX_U64) && to != FX_F32 && to != FX_F64;
-    const char *f = signs ? r->dialect->types[to]
+    const char *f = signs          ? r->dialect->types[to]
                     : to == FX_F32 ? (from == FX_S32 ? "intBitsToFloat" : "uintBitsToFloat")
                     : to == FX_F64 ? (from == FX_S64 ? "int64BitsToDouble" : "uint64BitsToDouble")
                     : to == FX_S32 ? "floatBitsToInt"
@@ -416,7 +419,8 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
             fx_text_fmt(t, "v%d", x->var->id);
         break;
     case FX_K_ADD:
-        if (x->a[1]->kop == FX_K_INT && x->a[1]->i < 0 && x->a[1]->i > INT32_MIN && x->type == FX_S32 && x->a[0]->type == FX_S32) {
+        if (x->a[1]->kop == FX_K_INT && x->a[1]->i < 0 && x->a[1]->i > INT32_MIN && x->type == FX_S32 &&
+            x->a[0]->type == FX_S32) {
             fx_text_str(t, "(");
             expr(r, t, x->a[0]);
             fx_text_fmt(t, " - %lld)", (long long)-x->a[1]->i);
@@ -527,7 +531,8 @@ static void expr(fx_render *r, fx_text *t, fx_kx *x) {
         fx_text v = {0};
         raw(r, &v, x);
         indent(r, &s->block[x->depth], x->depth);
-        fx_text_fmt(&s->block[x->depth], "%s%s x%d = %s;\n", r->dialect->const_, r->dialect->types[x->type], x->id, v.s ? v.s : "");
+        fx_text_fmt(&s->block[x->depth], "%s%s x%d = %s;\n", r->dialect->const_, r->dialect->types[x->type], x->id,
+                    v.s ? v.s : "");
         fx_text_free(&v);
         s->named[x->id] = s->serial[x->depth];
     }
@@ -549,7 +554,8 @@ static void statement(fx_render *r, const fx_kstmt *st) {
     case FX_KS_MUT:
         expr(r, &v, st->x);
         indent(r, out, d);
-        fx_text_fmt(out, "%s%s v%d = ", st->kind == FX_KS_LET ? dl->const_ : "", dl->types[st->var->x->type], st->var->id);
+        fx_text_fmt(out, "%s%s v%d = ", st->kind == FX_KS_LET ? dl->const_ : "", dl->types[st->var->x->type],
+                    st->var->id);
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
         break;
@@ -615,8 +621,8 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         operand(r, &w, st->y, st->y->type == FX_S64 ? FX_S64 : var->type);
         block(r, st->body);
         indent(r, out, d);
-        fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n", st->unroll ? dl->unroll : dl->dont_unroll, type, st->var->id,
-                    v.s ? v.s : "", st->var->id, w.s ? w.s : "", st->var->id, (long long)st->step);
+        fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n", st->unroll ? dl->unroll : dl->dont_unroll,
+                    type, st->var->id, v.s ? v.s : "", st->var->id, w.s ? w.s : "", st->var->id, (long long)st->step);
         fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
         indent(r, out, d);
         fx_text_str(out, "}\n");
@@ -691,8 +697,8 @@ fx_status fx_dtype_check(const fx_device_caps *c, fx_dtype d, const char *what) 
         missing = "64-bit floats";
     if (!missing)
         return FX_OK;
-    return fx_fail(FX_UNSUPPORTED, "%s on element type %s; the device lacks %s; convert to a type that it has", what, fx_dtype_name(d),
-                   missing);
+    return fx_fail(FX_UNSUPPORTED, "%s on element type %s; the device lacks %s; convert to a type that it has", what,
+                   fx_dtype_name(d), missing);
 }
 
 fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char *name, fx_text *out) {
@@ -700,7 +706,8 @@ fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char 
     fx_render r = {.k = k, .dialect = &fx_dialect_glsl, .caps = caps, .state = &st};
     (void)name;
     if (caps->language != FX_LANGUAGE_GLSL)
-        return fx_fail(FX_UNSUPPORTED, "rendering a kernel; expected a device that takes GLSL; got language %d", (int)caps->language);
+        return fx_fail(FX_UNSUPPORTED, "rendering a kernel; expected a device that takes GLSL; got language %d",
+                       (int)caps->language);
     if (k->failed)
         return fx_fail_oom(0);
     st.named = calloc((size_t)k->n_expr + 1, sizeof *st.named);
@@ -714,7 +721,9 @@ fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char 
         r.elems |= FX_BIT(k->args[j].elem);
     block(&r, &k->body);
     if (st.status == FX_OK && r.types & (FX_BIT(FX_S64) | FX_BIT(FX_U64)) && !caps->int64)
-        st.status = fx_fail(FX_UNSUPPORTED, "kernel %s; its index range needs 64-bit integers, which the device lacks; use smaller arrays", name);
+        st.status = fx_fail(
+            FX_UNSUPPORTED,
+            "kernel %s; its index range needs 64-bit integers, which the device lacks; use smaller arrays", name);
     if (st.status == FX_OK && r.types & FX_BIT(FX_F64) && !caps->f64)
         st.status = fx_fail(FX_UNSUPPORTED, "kernel %s; the device lacks 64-bit floats; use f32", name);
     bool failed = st.functions.failed || out->failed;

@@ -25,7 +25,9 @@ void fx_text_put(fx_text *t, const char *s, size_t n) {
     t->s[t->n] = 0;
 }
 
-void fx_text_str(fx_text *t, const char *s) { fx_text_put(t, s, strlen(s)); }
+void fx_text_str(fx_text *t, const char *s) {
+    fx_text_put(t, s, strlen(s));
+}
 
 void fx_text_fmt(fx_text *t, const char *fmt, ...) {
     char buf[512];
@@ -49,7 +51,9 @@ void fx_text_fmt(fx_text *t, const char *fmt, ...) {
     free(big);
 }
 
-void fx_text_clear(fx_text *t) { t->n = 0; }
+void fx_text_clear(fx_text *t) {
+    t->n = 0;
+}
 
 void fx_text_free(fx_text *t) {
     free(t->s);
