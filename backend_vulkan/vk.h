@@ -69,7 +69,8 @@ typedef struct vk_memory {
 typedef enum vk_memory_use {
     VK_USE_DEVICE, /* arrays */
     VK_USE_HOST,   /* fx_mem_kind FX_MEM_HOST: cached host memory, also staging for downloads */
-    VK_USE_UPLOAD  /* written once by the host, read once by the device: staging, argument tables */
+    VK_USE_STAGE,  /* host memory, written by the host and copied by the device */
+    VK_USE_TABLE   /* written by the host, read by kernels: near the device where that can be mapped */
 } vk_memory_use;
 
 typedef struct vk_recent {

@@ -132,7 +132,7 @@ static fx_status table_room(fx_cmds *c, uint32_t n, uint64_t **host, uint64_t *a
         b = calloc(1, sizeof *b);
         if (!b)
             return fx_backend_fail(FX_OUT_OF_MEMORY, "host memory: no room for an argument table; free memory");
-        fx_status st = fx_vk_memory_create(c->d, size, VK_USE_UPLOAD, &b->mem);
+        fx_status st = fx_vk_memory_create(c->d, size, VK_USE_TABLE, &b->mem);
         if (st != FX_OK) {
             free(b);
             return st;

@@ -17,15 +17,17 @@ enum {
 
 /* Memory types to try, best first; 0 ends the list. Unified device memory is mapped only when the host
  * can read it fast. */
-static const VkMemoryPropertyFlags wanted[3][5] = {
+static const VkMemoryPropertyFlags wanted[4][4] = {
     [VK_USE_DEVICE] = {LOCAL},
     [VK_USE_HOST] = {VISIBLE | COHERENT | CACHED, VISIBLE | COHERENT},
-    [VK_USE_UPLOAD] = {VISIBLE | COHERENT | LOCAL, VISIBLE | COHERENT},
+    [VK_USE_STAGE] = {VISIBLE | COHERENT},
+    [VK_USE_TABLE] = {VISIBLE | COHERENT | LOCAL, VISIBLE | COHERENT},
 };
-static const VkMemoryPropertyFlags wanted_unified[3][5] = {
+static const VkMemoryPropertyFlags wanted_unified[4][4] = {
     [VK_USE_DEVICE] = {LOCAL | VISIBLE | COHERENT | CACHED, VISIBLE | COHERENT | CACHED, LOCAL},
     [VK_USE_HOST] = {VISIBLE | COHERENT | CACHED, VISIBLE | COHERENT},
-    [VK_USE_UPLOAD] = {VISIBLE | COHERENT | CACHED, VISIBLE | COHERENT},
+    [VK_USE_STAGE] = {VISIBLE | COHERENT | CACHED, VISIBLE | COHERENT},
+    [VK_USE_TABLE] = {VISIBLE | COHERENT},
 };
 
 static int find_type(const vk_gpu *g, uint32_t allowed, vk_memory_use use) {

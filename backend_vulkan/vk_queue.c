@@ -105,8 +105,10 @@ fx_status fx_vk_submit(fx_bdevice *d, int n, fx_cmds *const *lists, uint64_t *ti
     pthread_mutex_lock(&d->queue_lock);
     for (int i = 0; i < n; i++)
         remember(d, d->next, fx_vk_cmds_text(lists[i]));
-    if (d->inject.device_lost && atomic_fetch_add(&d->n_submits, 1) + 1 == d->inject.device_lost)
+    if (d->inject.device_lost && atomic_fetch_add(&d->n_submits, 1) + 1 == d->inject.device_lost) {
+        d->vk.vkDeviceWaitIdle(d->handle); /* a lost device runs nothing any more */
         r = VK_ERROR_DEVICE_LOST;
+    }
     uint64_t wait = pending_transfers(d);
     for (int i = 0; i < n && r == VK_SUCCESS; i += BATCH) {
         VkCommandBuffer cmds[BATCH];

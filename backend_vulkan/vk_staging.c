@@ -27,7 +27,7 @@ static fx_status make_buffers(fx_bdevice *d, VkCommandPool pool, uint32_t n, VkC
 static fx_status prepare_staging(fx_bdevice *d, vk_queue_index queue) {
     vk_staging *s = &d->staging;
     if (!s->mem.handle) {
-        FX_TRY(fx_vk_memory_create(d, VK_STAGE_BYTES, VK_USE_UPLOAD, &s->mem));
+        FX_TRY(fx_vk_memory_create(d, VK_STAGE_BYTES, VK_USE_STAGE, &s->mem));
         fx_vk_name(d, VK_OBJECT_TYPE_BUFFER, (uint64_t)((vk_memory *)s->mem.handle)->buffer, "upload ring");
     }
     if (!s->pools[queue]) {

@@ -328,6 +328,37 @@ START_TEST(a_lost_device_stays_lost_and_names_its_kernels) {
 }
 END_TEST
 
+START_TEST(a_device_lost_with_work_in_flight_can_be_closed) {
+    EACH_DEVICE
+    fx_bdevice *d;
+    fx_device_caps caps;
+    fx_kernel *k[KERNELS];
+    fx_mem m;
+    fx_cmds *c;
+    uint64_t first, ticket;
+    setenv("FORNAX_INJECT", "device_lost:9", 1);
+    OK(vk->open(_i, NULL, &d, &caps));
+    unsetenv("FORNAX_INJECT");
+    OK(make_kernels(d, k, NULL));
+    OK(vk->mem_alloc(d, 4 << 20, FX_MEM_DEVICE, &m));
+    OK(vk->cmds_begin(d, &c));
+    for (int i = 0; i < KERNELS; i++)
+        OK(vk->cmds_dispatch(c, k[i], &m.address, 1, (uint32_t[]){1 << 14, 1, 1}));
+    OK(vk->cmds_end(c));
+    OK(vk->submit(d, 1, &c, &first));
+    for (int i = 0; i < 7; i++)
+        OK(vk->submit(d, 1, &c, &ticket));
+    ck_assert_int_eq(vk->submit(d, 1, &c, &ticket), FX_DEVICE_LOST);
+    bool finished;
+    ck_assert_int_eq(vk->wait(d, ticket, UINT64_MAX, &finished), FX_DEVICE_LOST);
+    vk->cmds_destroy(c);
+    vk->mem_free(d, &m);
+    for (int i = 0; i < KERNELS; i++)
+        vk->kernel_destroy(d, k[i]);
+    vk->close(d);
+}
+END_TEST
+
 START_TEST(a_transfer_queue_runs_beside_and_before_later_work) {
     EACH_DEVICE
     fx_bdevice *d;
@@ -471,6 +502,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, running_out_of_memory_leaves_the_device_usable, 0, n_devices);
     tcase_add_loop_test(c, memory_that_runs_out_while_staging_is_reported, 0, n_devices);
     tcase_add_loop_test(c, a_lost_device_stays_lost_and_names_its_kernels, 0, n_devices);
+    tcase_add_loop_test(c, a_device_lost_with_work_in_flight_can_be_closed, 0, n_devices);
     tcase_add_loop_test(c, a_transfer_queue_runs_beside_and_before_later_work, 0, n_devices);
     tcase_add_loop_test(c, processes_share_a_cache, 0, n_devices);
     tcase_add_test(c, a_missing_driver_is_a_reason_and_not_an_error);
