@@ -201,6 +201,11 @@ static const double special[] = {
     1e-10,
     4503599627370497.5,
     9007199254740991.0,
+    /* close to multiples of pi/2 */
+    3777911.25,
+    1415127810.0,
+    16367173.0 * 4722366482869645213696.0,
+    1.5707963267948966,
 };
 enum { N_SPECIAL = sizeof special / sizeof special[0] };
 
