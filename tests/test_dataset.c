@@ -160,7 +160,7 @@ static void write_cifar(const char *name, int n, int label_bytes, int label) {
 }
 
 START_TEST(cifar_files_read_planes_and_refuse_damage) {
-    char uri[128], name[32];
+    char uri[128] = "", name[32];
     snprintf(uri, sizeof uri, "cifar10:%s", (scratch_path("x"), scratch_dir));
     fx_dataset *d;
     ck_assert_int_eq(fx_dataset_open(uri, FX_SPLIT_TRAIN, NULL, &d), FX_NOT_FOUND);
