@@ -2,20 +2,24 @@
  *
  * An entry has a header of ours with length and checksum; what does not match in every byte is treated
  * as absent. Files appear by renaming a finished temporary one, so that any number of processes may share
- * the folder. No failure here is an error: without a cache kernels are compiled again. */
+ * the folder. The folder is kept below a size by removing what was not used for longest. No failure here is
+ * an error: without a cache kernels are compiled again. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "backend_vulkan/vk.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, NAME_SIZE = 64, DAY = 24 * 3600, STALE = 3600, MOST_FILES = 16384 };
+#define MOST_BYTES ((off_t)512 << 20)
 #define LARGEST_ENTRY ((off_t)1 << 30)
 
 typedef struct header {
@@ -120,6 +124,8 @@ void *fx_vk_cache_read(const char *dir, const char *kind, vk_key key, size_t *by
                 *bytes = n;
         }
     }
+    if (*bytes && s.st_mtime < time(NULL) - DAY)
+        futimens(fd, NULL); /* used again: keep it */
     close(fd);
     if (!*bytes) {
         free(data);
@@ -144,6 +150,63 @@ void fx_vk_cache_write(const char *dir, const char *kind, vk_key key, const void
     good &= close(fd) == 0;
     if (!good || rename(temporary, path) != 0)
         unlink(temporary);
+}
+
+/* ---- size of the folder ---- */
+
+typedef struct file {
+    char name[NAME_SIZE];
+    time_t used;
+    off_t bytes;
+} file;
+
+static int older_first(const void *a, const void *b) {
+    time_t x = ((const file *)a)->used, y = ((const file *)b)->used;
+    return (x > y) - (x < y);
+}
+
+/* Removes temporary files that a dead process left, and, when the folder has grown too large, the entries that were
+ * not used for longest, down to half. */
+static void prune(const char *dir) {
+    file *files = NULL;
+    size_t n = 0, room = 0;
+    off_t total = 0;
+    DIR *open_dir = opendir(dir);
+    if (!open_dir)
+        return;
+    for (struct dirent *e; (e = readdir(open_dir));) {
+        struct stat s;
+        bool temporary = strncmp(e->d_name, "temporary-", 10) == 0;
+        if (e->d_name[0] == '.' || strlen(e->d_name) >= NAME_SIZE ||
+            fstatat(dirfd(open_dir), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+            continue;
+        if (temporary) {
+            if (s.st_mtime < time(NULL) - STALE)
+                unlinkat(dirfd(open_dir), e->d_name, 0);
+            continue;
+        }
+        if (n == room) {
+            size_t more = room ? room * 2 : 256;
+            file *moved = realloc(files, more * sizeof *files);
+            if (!moved)
+                break;
+            files = moved;
+            room = more;
+        }
+        files[n] = (file){.used = s.st_mtime, .bytes = s.st_size};
+        memcpy(files[n++].name, e->d_name, strlen(e->d_name) + 1);
+        total += s.st_size;
+    }
+    if (n > MOST_FILES || total > MOST_BYTES) {
+        size_t left = n;
+        qsort(files, n, sizeof *files, older_first);
+        for (size_t i = 0; i < n && (left > MOST_FILES / 2 || total > MOST_BYTES / 2); i++, left--) {
+            unlinkat(dirfd(open_dir), files[i].name, 0);
+            total -= files[i].bytes;
+        }
+    }
+    closedir(open_dir);
+    free(files);
 }
 
 /* ---- the driver's pipeline cache ---- */
@@ -203,4 +266,5 @@ void fx_vk_pipeline_cache_flush(fx_bdevice *d) {
         fx_vk_cache_write(d->cache_dir, "pipelines", key, data, bytes);
     free(data);
     d->vk.vkDestroyPipelineCache(d->handle, other, NULL);
+    prune(d->cache_dir);
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vulkan_device.h"
@@ -236,6 +237,38 @@ START_TEST(a_cache_that_can_not_be_written_is_no_error) {
     ck_assert_int_eq(chmod(dir, 0777), 0);
     ck_assert_int_eq(session(_i, folder), 0);
     ck_assert_int_eq(each_file("", NULL), 0);
+    delete_folder();
+}
+END_TEST
+
+/* A file in the cache folder, `age` seconds old. */
+static void plant(const char *name, off_t bytes, time_t age) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/vulkan/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, bytes), 0);
+    struct timespec t[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    ck_assert_int_eq(futimens(fd, t), 0);
+    close(fd);
+}
+
+START_TEST(the_cache_stays_below_its_size) {
+    EACH_DEVICE
+    new_folder();
+    session(_i, folder);
+    plant("temporary-dead", 10, 7200);
+    plant("temporary-busy", 10, 10);
+    plant("spirv-oldest", (off_t)300 << 20, 20000); /* sparse */
+    plant("spirv-older", (off_t)100 << 20, 10000);
+    session(_i, folder); /* 400 MiB: nothing has to go */
+    ck_assert_int_eq(each_file("spirv-", NULL), KERNELS + 2);
+    ck_assert_int_eq(each_file("temporary-", NULL), 1);
+    plant("spirv-old", (off_t)150 << 20, 5000);
+    ck_assert_int_eq(session(_i, folder), KERNELS); /* 550 MiB: down to 250 */
+    ck_assert_int_eq(each_file("spirv-oldest", NULL), 0);
+    ck_assert_int_eq(each_file("spirv-", NULL), KERNELS + 2);
+    ck_assert_int_eq(session(_i, folder), KERNELS);
     delete_folder();
 }
 END_TEST
@@ -499,6 +532,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, the_second_start_finds_kernels_on_disk, 0, n_devices);
     tcase_add_loop_test(c, damaged_entries_are_ignored_and_rebuilt, 0, n_devices);
     tcase_add_loop_test(c, a_cache_that_can_not_be_written_is_no_error, 0, n_devices);
+    tcase_add_loop_test(c, the_cache_stays_below_its_size, 0, n_devices);
     tcase_add_loop_test(c, running_out_of_memory_leaves_the_device_usable, 0, n_devices);
     tcase_add_loop_test(c, memory_that_runs_out_while_staging_is_reported, 0, n_devices);
     tcase_add_loop_test(c, a_lost_device_stays_lost_and_names_its_kernels, 0, n_devices);
