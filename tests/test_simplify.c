@@ -28,6 +28,8 @@ static const struct {
     S1(div_minus_one, "%c = " C("s32", "-1") "%r = div(%x, %c) return %r"),
     F1(add_minus_zero, "%c = " C("f32", "-0") "%r = add(%x, %c) return %r"),
     S1(add_minus_zero, "%c = " C("s32", "0") "%r = add(%x, %c) return %r"),
+    F1(add_zero, "%c = " C("f32", "0") "%a = abs(%x) %b = add(%x, %a) %d = mul(%x, %x) %e = concatenate(%b, %d) {dim=0} "
+                 "%f = slice(%e) {start=[32], limit=[96]} %r = add(%c, %f) return %r"),
     F1(sub_zero, "%c = " C("f32", "0") "%r = sub(%x, %c) return %r"),
     F1(zero_sub, "%c = " C("f32", "-0") "%r = sub(%c, %x) return %r"),
     S1(mul_zero, "%c = " C("s32", "0") "%r = mul(%x, %c) return %r"),

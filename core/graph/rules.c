@@ -109,8 +109,9 @@ static int read_term(fx_rules *r, const char **s) {
     } else {
         char *end;
         t.kind = TERM_NUMBER;
-        t.number = n == 4 && !memcmp(w, "true", 4);
-        if (!t.number && !(n == 5 && !memcmp(w, "false", 5))) {
+        bool yes = n == 4 && !memcmp(w, "true", 4), no = n == 5 && !memcmp(w, "false", 5);
+        t.number = yes ? 1 : 0;
+        if (!yes && !no) {
             t.number = strtod(w, &end);
             if (!n || end != w + n)
                 return -1;

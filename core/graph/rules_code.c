@@ -7,6 +7,7 @@
 bool is_any(const fx_match *m);
 bool is_bool(const fx_match *m);
 bool is_not_float(const fx_match *m);
+bool is_not_minus_zero(const fx_match *m);
 #define FX_RULE(...)
 #define FX_RULE_CODE(name, pattern, builder) fx_node *build_##builder(const fx_match *m);
 #include "core/graph/rules.def"
@@ -18,6 +19,44 @@ static fx_node *x_of(const fx_match *m) { return m->var[FX_VAR_X]; }
 bool is_any(const fx_match *m) { return m->root; }
 bool is_bool(const fx_match *m) { return m->root->spec.dtype == FX_BOOL; }
 bool is_not_float(const fx_match *m) { return !fx_dtype_is_float(x_of(m)->spec.dtype); }
+
+enum { LOOK = 6 };
+
+/* Is no element of n ever -0? Looks at a few levels; false when it can't tell. */
+static bool never_minus_zero(const fx_node *n, int depth) {
+    double v;
+    if (!fx_dtype_is_float(n->spec.dtype))
+        return true;
+    if (fx_node_splat(n, &v))
+        return !fx_node_is_splat(n, -0.0);
+    if (depth == LOOK)
+        return false;
+    switch (n->op) {
+    case FX_OP_iota:
+    case FX_OP_abs:
+    case FX_OP_exp:
+    case FX_OP_logistic: return true;
+    case FX_OP_convert: return !fx_dtype_is_float(n->in[0]->spec.dtype); /* a small float may round to -0 */
+    case FX_OP_add: /* -0 only if both are */
+        return never_minus_zero(n->in[0], depth + 1) || never_minus_zero(n->in[1], depth + 1);
+    case FX_OP_mul: return n->in[0] == n->in[1];
+    case FX_OP_select: return never_minus_zero(n->in[1], depth + 1) && never_minus_zero(n->in[2], depth + 1);
+    case FX_OP_pad:
+    case FX_OP_concatenate:
+        for (int i = 0; i < n->n_in; i++)
+            if (!never_minus_zero(n->in[i], depth + 1))
+                return false;
+        return true;
+    case FX_OP_broadcast_in_dim:
+    case FX_OP_reshape:
+    case FX_OP_transpose:
+    case FX_OP_slice:
+    case FX_OP_reverse: return never_minus_zero(n->in[0], depth + 1);
+    default: return false;
+    }
+}
+
+bool is_not_minus_zero(const fx_match *m) { return never_minus_zero(x_of(m), 0); }
 
 static bool contains(const int64_t *v, int n, int64_t x) {
     for (int i = 0; i < n; i++)
