@@ -101,8 +101,8 @@ fx_node *fx_node_rebuild(fx_graph *g, const fx_node *n, fx_node *const *in) {
     fx_location_set(n->file, n->line);
     if (n->scope && (!scope || strcmp(scope, n->scope))) {
         const fx_node *last = g->n_node ? g->nodes[g->n_node - 1] : NULL;
-        g->scope = last && last->scope && !strcmp(last->scope, n->scope) ? last->scope
-                                                                         : fx_arena_strdup(&g->arena, n->scope);
+        g->scope =
+            last && last->scope && !strcmp(last->scope, n->scope) ? last->scope : fx_arena_strdup(&g->arena, n->scope);
     }
     fx_node *m = fx_build(g, n->op, n->n_in, in, n->n_attr, n->attr, n->n_region, n->region);
     g->scope = scope;

@@ -1,7 +1,7 @@
 /* build.h - short forms of fx_build for code that writes graphs: transforms, the trace interface, passes.
  *
- * All propagate NULL operands and record errors in the graph, like fx_build. Lists are copied. `g` is the graph that gets
- * the node; operands may belong to an ancestor (they are captured). */
+ * All propagate NULL operands and record errors in the graph, like fx_build. Lists are copied. `g` is the graph that
+ * gets the node; operands may belong to an ancestor (they are captured). */
 #ifndef FX_GRAPH_BUILD_H
 #define FX_GRAPH_BUILD_H
 
@@ -9,7 +9,7 @@
 
 /* Literals. A double is rounded to the element type (integers: truncated, saturated; NaN 0; bool: != 0). */
 fx_node *fx_b_const_splat(fx_graph *g, const fx_spec *spec, double value);
-fx_node *fx_b_const_data(fx_graph *g, const fx_spec *spec, const void *data); /* all elements, row-major */
+fx_node *fx_b_const_data(fx_graph *g, const fx_spec *spec, const void *data);       /* all elements, row-major */
 fx_node *fx_b_const_element(fx_graph *g, const fx_spec *spec, const void *element); /* one element, repeated */
 fx_node *fx_b_scalar(fx_graph *g, fx_dtype dtype, double value);
 fx_node *fx_b_zeros(fx_graph *g, const fx_spec *spec);
@@ -39,7 +39,8 @@ fx_node *fx_b_broadcast(fx_graph *g, fx_node *x, int rank, const int64_t *shape,
 fx_node *fx_b_broadcast_scalar(fx_graph *g, fx_node *x, int rank, const int64_t *shape);
 fx_node *fx_b_reshape(fx_graph *g, fx_node *x, int rank, const int64_t *shape);
 fx_node *fx_b_transpose(fx_graph *g, fx_node *x, const int64_t *permutation);
-fx_node *fx_b_slice(fx_graph *g, fx_node *x, const int64_t *start, const int64_t *limit, const int64_t *strides /* or NULL */);
+fx_node *fx_b_slice(fx_graph *g, fx_node *x, const int64_t *start, const int64_t *limit,
+                    const int64_t *strides /* or NULL */);
 fx_node *fx_b_pad(fx_graph *g, fx_node *x, fx_node *value, const int64_t *low, const int64_t *high,
                   const int64_t *interior /* or NULL */);
 fx_node *fx_b_concatenate(fx_graph *g, int n, fx_node *const *x, int64_t dim);

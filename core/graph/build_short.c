@@ -20,21 +20,40 @@ static uint64_t to_int(double v, int bits, bool is_signed) {
 
 void fx_element_store(fx_dtype d, void *element, double v) {
     switch (d) {
-    case FX_BOOL: *(unsigned char *)element = v != 0; break;
-    case FX_F16: memcpy(element, &(uint16_t){fx_f64_to_f16(v)}, 2); break;
-    case FX_BF16: memcpy(element, &(uint16_t){fx_f64_to_bf16(v)}, 2); break;
-    case FX_F32: memcpy(element, &(float){(float)v}, 4); break;
-    case FX_F64: memcpy(element, &v, 8); break;
-    default: fx_element_store_bits(d, element, to_int(v, (int)fx_dtype_size(d) * 8, fx_dtype_is_signed(d)));
+    case FX_BOOL:
+        *(unsigned char *)element = v != 0;
+        break;
+    case FX_F16:
+        memcpy(element, &(uint16_t){fx_f64_to_f16(v)}, 2);
+        break;
+    case FX_BF16:
+        memcpy(element, &(uint16_t){fx_f64_to_bf16(v)}, 2);
+        break;
+    case FX_F32:
+        memcpy(element, &(float){(float)v}, 4);
+        break;
+    case FX_F64:
+        memcpy(element, &v, 8);
+        break;
+    default:
+        fx_element_store_bits(d, element, to_int(v, (int)fx_dtype_size(d) * 8, fx_dtype_is_signed(d)));
     }
 }
 
 void fx_element_store_bits(fx_dtype d, void *element, uint64_t bits) {
     switch (fx_dtype_size(d)) {
-    case 1: memcpy(element, &(uint8_t){(uint8_t)bits}, 1); break;
-    case 2: memcpy(element, &(uint16_t){(uint16_t)bits}, 2); break;
-    case 4: memcpy(element, &(uint32_t){(uint32_t)bits}, 4); break;
-    case 8: memcpy(element, &bits, 8); break;
+    case 1:
+        memcpy(element, &(uint8_t){(uint8_t)bits}, 1);
+        break;
+    case 2:
+        memcpy(element, &(uint16_t){(uint16_t)bits}, 2);
+        break;
+    case 4:
+        memcpy(element, &(uint32_t){(uint32_t)bits}, 4);
+        break;
+    case 8:
+        memcpy(element, &bits, 8);
+        break;
     }
 }
 
@@ -50,38 +69,55 @@ uint64_t fx_element_bits(fx_dtype d, const void *element) {
     return size == 1 ? u.b : size == 2 ? u.h : size == 4 ? u.w : u.l;
 }
 
-#define LOAD(type)                \
-    do {                          \
-        type v;                   \
+#define LOAD(type)                     \
+    do {                               \
+        type v;                        \
         memcpy(&v, element, sizeof v); \
-        return (double)v;         \
+        return (double)v;              \
     } while (0)
 
 double fx_element_load(fx_dtype d, const void *element) {
     uint16_t h;
     switch (d) {
     case FX_BOOL:
-    case FX_U8: LOAD(uint8_t);
-    case FX_S8: LOAD(int8_t);
-    case FX_S16: LOAD(int16_t);
-    case FX_S32: LOAD(int32_t);
-    case FX_S64: LOAD(int64_t);
-    case FX_U16: LOAD(uint16_t);
-    case FX_U32: LOAD(uint32_t);
-    case FX_U64: LOAD(uint64_t);
-    case FX_F32: LOAD(float);
-    case FX_F64: LOAD(double);
-    case FX_F16: memcpy(&h, element, 2); return (double)fx_f16_to_f32(h);
-    case FX_BF16: memcpy(&h, element, 2); return (double)fx_bf16_to_f32(h);
-    default: return 0;
+    case FX_U8:
+        LOAD(uint8_t);
+    case FX_S8:
+        LOAD(int8_t);
+    case FX_S16:
+        LOAD(int16_t);
+    case FX_S32:
+        LOAD(int32_t);
+    case FX_S64:
+        LOAD(int64_t);
+    case FX_U16:
+        LOAD(uint16_t);
+    case FX_U32:
+        LOAD(uint32_t);
+    case FX_U64:
+        LOAD(uint64_t);
+    case FX_F32:
+        LOAD(float);
+    case FX_F64:
+        LOAD(double);
+    case FX_F16:
+        memcpy(&h, element, 2);
+        return (double)fx_f16_to_f32(h);
+    case FX_BF16:
+        memcpy(&h, element, 2);
+        return (double)fx_bf16_to_f32(h);
+    default:
+        return 0;
     }
 }
 #undef LOAD
 
 static fx_node *constant(fx_graph *g, const fx_spec *spec, size_t bytes, const void *data) {
-    const fx_attr a[] = {FX_DATA(value, bytes, data), FX_LIST(shape, spec->rank, spec->dims), FX_DTYPE_ATTR(spec->dtype)};
+    const fx_attr a[] = {FX_DATA(value, bytes, data), FX_LIST(shape, spec->rank, spec->dims),
+                         FX_DTYPE_ATTR(spec->dtype)};
     if (bytes > INT32_MAX)
-        return fx_graph_error(g, FX_INVALID_ARGUMENT, "constant: expected at most 2 GiB; got %zu bytes; make it an input", bytes);
+        return fx_graph_error(g, FX_INVALID_ARGUMENT,
+                              "constant: expected at most 2 GiB; got %zu bytes; make it an input", bytes);
     return fx_build(g, FX_OP_constant, 0, NULL, N(a), a, 0, NULL);
 }
 
@@ -103,9 +139,15 @@ fx_node *fx_b_const_data(fx_graph *g, const fx_spec *spec, const void *data) {
     return constant(g, spec, bytes, data);
 }
 
-fx_node *fx_b_scalar(fx_graph *g, fx_dtype dtype, double value) { return fx_b_const_splat(g, &FX_SPEC0(dtype), value); }
-fx_node *fx_b_zeros(fx_graph *g, const fx_spec *spec) { return fx_b_const_splat(g, spec, 0); }
-fx_node *fx_b_like(fx_node *n, double value) { return n ? fx_b_const_splat(n->graph, &n->spec, value) : NULL; }
+fx_node *fx_b_scalar(fx_graph *g, fx_dtype dtype, double value) {
+    return fx_b_const_splat(g, &FX_SPEC0(dtype), value);
+}
+fx_node *fx_b_zeros(fx_graph *g, const fx_spec *spec) {
+    return fx_b_const_splat(g, spec, 0);
+}
+fx_node *fx_b_like(fx_node *n, double value) {
+    return n ? fx_b_const_splat(n->graph, &n->spec, value) : NULL;
+}
 
 fx_node *fx_b_iota(fx_graph *g, const fx_spec *spec, int64_t dim) {
     const fx_attr a[] = {FX_INT(dim, dim), FX_LIST(shape, spec->rank, spec->dims), FX_DTYPE_ATTR(spec->dtype)};
@@ -130,9 +172,13 @@ bool fx_node_is_splat(const fx_node *n, double value) {
     return !memcmp(a->u.data, &element, (size_t)a->count) && (back == value || (back != back && value != value));
 }
 
-fx_node *fx_b_elementwise(fx_graph *g, fx_op op, int n, fx_node *const *in) { return fx_build(g, op, n, in, 0, NULL, 0, NULL); }
+fx_node *fx_b_elementwise(fx_graph *g, fx_op op, int n, fx_node *const *in) {
+    return fx_build(g, op, n, in, 0, NULL, 0, NULL);
+}
 
-fx_node *fx_b_unary(fx_graph *g, fx_op op, fx_node *x) { return fx_b_elementwise(g, op, 1, &x); }
+fx_node *fx_b_unary(fx_graph *g, fx_op op, fx_node *x) {
+    return fx_b_elementwise(g, op, 1, &x);
+}
 
 fx_node *fx_b_binary(fx_graph *g, fx_op op, fx_node *x, fx_node *y) {
     return fx_b_elementwise(g, op, 2, (fx_node *[]){x, y});
@@ -173,7 +219,8 @@ fx_node *fx_b_slice(fx_graph *g, fx_node *x, const int64_t *start, const int64_t
     return fx_build(g, FX_OP_slice, 1, &x, strides ? 3 : 2, a, 0, NULL);
 }
 
-fx_node *fx_b_pad(fx_graph *g, fx_node *x, fx_node *value, const int64_t *low, const int64_t *high, const int64_t *interior) {
+fx_node *fx_b_pad(fx_graph *g, fx_node *x, fx_node *value, const int64_t *low, const int64_t *high,
+                  const int64_t *interior) {
     int rank = x ? x->spec.rank : 0;
     const fx_attr a[] = {FX_LIST(low, rank, low), FX_LIST(high, rank, high), FX_LIST(interior, rank, interior)};
     return fx_build(g, FX_OP_pad, 2, (fx_node *[]){x, value}, interior ? 3 : 2, a, 0, NULL);
@@ -194,9 +241,12 @@ fx_node *fx_b_reduce(fx_graph *g, fx_node *x, fx_symbol kind, int n, const int64
 
 fx_node *fx_b_dot(fx_graph *g, fx_node *lhs, fx_node *rhs, const fx_dot_numbers *d) {
     const fx_attr a[] = {
-        FX_LIST(lhs_batch, d->n_batch, d->lhs_batch),          FX_LIST(rhs_batch, d->n_batch, d->rhs_batch),
-        FX_LIST(lhs_contract, d->n_contract, d->lhs_contract), FX_LIST(rhs_contract, d->n_contract, d->rhs_contract),
-        FX_SYM_ATTR(precision, d->precision),                  FX_DTYPE_ATTR(d->dtype),
+        FX_LIST(lhs_batch, d->n_batch, d->lhs_batch),
+        FX_LIST(rhs_batch, d->n_batch, d->rhs_batch),
+        FX_LIST(lhs_contract, d->n_contract, d->lhs_contract),
+        FX_LIST(rhs_contract, d->n_contract, d->rhs_contract),
+        FX_SYM_ATTR(precision, d->precision),
+        FX_DTYPE_ATTR(d->dtype),
     };
     return fx_build(g, FX_OP_dot_general, 2, (fx_node *[]){lhs, rhs}, N(a), a, 0, NULL);
 }

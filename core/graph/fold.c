@@ -1,10 +1,12 @@
-/* fold.c - trivial cases that fx_build answers with another node: views that change nothing, views of views, views of splat
- * constants, elementwise ops on them. A fold never changes a value, whatever the elements are (NaN included). */
+/* fold.c - trivial cases that fx_build answers with another node: views that change nothing, views of views, views of
+ * splat constants, elementwise ops on them. A fold never changes a value, whatever the elements are (NaN included). */
 #include <string.h>
 
 #include "core/graph/node.h"
 
-static const int64_t *list_of(const fx_rule *r, fx_attr_id id) { return fx_rule_attr(r, id)->u.list; }
+static const int64_t *list_of(const fx_rule *r, fx_attr_id id) {
+    return fx_rule_attr(r, id)->u.list;
+}
 
 static bool all(const int64_t *v, int n, int64_t x) {
     for (int i = 0; i < n; i++)
@@ -26,18 +28,26 @@ static bool is_identity(const fx_rule *r) {
     switch (r->op) {
     case FX_OP_convert:
     case FX_OP_bitcast_convert:
-    case FX_OP_reshape: return fx_spec_equal(x, &r->spec);
-    case FX_OP_transpose: return counting(list_of(r, FX_ATTR_permutation), x->rank);
-    case FX_OP_broadcast_in_dim: return fx_spec_equal(x, &r->spec) && counting(list_of(r, FX_ATTR_dims), x->rank);
-    case FX_OP_slice: return fx_spec_equal(x, &r->spec); /* a smaller range or larger step is a smaller shape */
+    case FX_OP_reshape:
+        return fx_spec_equal(x, &r->spec);
+    case FX_OP_transpose:
+        return counting(list_of(r, FX_ATTR_permutation), x->rank);
+    case FX_OP_broadcast_in_dim:
+        return fx_spec_equal(x, &r->spec) && counting(list_of(r, FX_ATTR_dims), x->rank);
+    case FX_OP_slice:
+        return fx_spec_equal(x, &r->spec); /* a smaller range or larger step is a smaller shape */
     case FX_OP_pad:
         return all(list_of(r, FX_ATTR_low), x->rank, 0) && all(list_of(r, FX_ATTR_high), x->rank, 0) &&
                all(list_of(r, FX_ATTR_interior), x->rank, 0);
-    case FX_OP_concatenate: return r->n_in == 1;
+    case FX_OP_concatenate:
+        return r->n_in == 1;
     case FX_OP_reverse:
-    case FX_OP_reduce: return fx_rule_attr(r, FX_ATTR_dims)->count == 0;
-    case FX_OP_stop_gradient: return r->in[0]->op == FX_OP_stop_gradient;
-    default: return false;
+    case FX_OP_reduce:
+        return fx_rule_attr(r, FX_ATTR_dims)->count == 0;
+    case FX_OP_stop_gradient:
+        return r->in[0]->op == FX_OP_stop_gradient;
+    default:
+        return false;
     }
 }
 
@@ -48,7 +58,8 @@ static fx_node *merge(const fx_rule *r) {
     if (x->op != r->op)
         return NULL;
     switch (r->op) {
-    case FX_OP_reshape: return fx_build(r->g, FX_OP_reshape, 1, &y, 1, &FX_LIST(shape, r->spec.rank, r->spec.dims), 0, NULL);
+    case FX_OP_reshape:
+        return fx_build(r->g, FX_OP_reshape, 1, &y, 1, &FX_LIST(shape, r->spec.rank, r->spec.dims), 0, NULL);
     case FX_OP_transpose: {
         const int64_t *outer = list_of(r, FX_ATTR_permutation), *inner = FX_GET_LIST(x, permutation, NULL);
         for (int i = 0; i < r->spec.rank; i++)
@@ -62,7 +73,8 @@ static fx_node *merge(const fx_rule *r) {
         const fx_attr attrs[] = {FX_LIST(shape, r->spec.rank, r->spec.dims), FX_LIST(dims, y->spec.rank, list)};
         return fx_build(r->g, FX_OP_broadcast_in_dim, 1, &y, 2, attrs, 0, NULL);
     }
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -74,12 +86,13 @@ static const fx_attr *splat(const fx_node *n) {
 /* An op that only moves elements, applied to a splat: the same splat in another shape. */
 static fx_node *moved_splat(const fx_rule *r) {
     const fx_attr *value = splat(r->in[0]);
-    bool moves = r->op == FX_OP_reshape || r->op == FX_OP_transpose || r->op == FX_OP_broadcast_in_dim || r->op == FX_OP_slice ||
-                 r->op == FX_OP_reverse || r->op == FX_OP_stop_gradient ||
+    bool moves = r->op == FX_OP_reshape || r->op == FX_OP_transpose || r->op == FX_OP_broadcast_in_dim ||
+                 r->op == FX_OP_slice || r->op == FX_OP_reverse || r->op == FX_OP_stop_gradient ||
                  (value && r->op == FX_OP_pad && splat(r->in[1]) && fx_attr_equal(value, splat(r->in[1])));
     if (!value || !moves)
         return NULL;
-    bool source_empty = fx_spec_count(&r->in[0]->spec) == 0 && fx_spec_count(&r->spec) != 0; /* its value says nothing */
+    bool source_empty =
+        fx_spec_count(&r->in[0]->spec) == 0 && fx_spec_count(&r->spec) != 0; /* its value says nothing */
     if (source_empty)
         value = r->op == FX_OP_pad ? splat(r->in[1]) : NULL;
     if (!value)

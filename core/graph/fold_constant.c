@@ -12,7 +12,9 @@
 
 enum { MAX_ELEMENTS = 2048, MAX_OPERANDS = 16 };
 
-static const fx_attr *value_of(const fx_node *n) { return n->op == FX_OP_constant ? fx_attr_get(n, FX_ATTR_value) : NULL; }
+static const fx_attr *value_of(const fx_node *n) {
+    return n->op == FX_OP_constant ? fx_attr_get(n, FX_ATTR_value) : NULL;
+}
 
 static bool is_splat(const fx_node *n) {
     const fx_attr *a = value_of(n);
@@ -31,8 +33,8 @@ fx_node *fx_fold_splat(const fx_rule *r) {
         in[i] = &scalar[i];
         from[i] = value_of(r->in[i])->u.data;
     }
-    scalar[3] = (fx_node){.op = r->op, .spec = FX_SPEC0(r->spec.dtype), .n_in = r->n_in, .in = in, .attr = r->out,
-                          .n_attr = r->n_out};
+    scalar[3] = (fx_node){
+        .op = r->op, .spec = FX_SPEC0(r->spec.dtype), .n_in = r->n_in, .in = in, .attr = r->out, .n_attr = r->n_out};
     uint64_t element = 0;
     void *to = &element;
     if (fx_eval_node(&scalar[3], from, &to) != FX_OK)
@@ -51,8 +53,8 @@ static void *spread(const fx_node *n) {
 }
 
 fx_node *fx_fold_constant(fx_graph *g, fx_node *n) {
-    if (!n->n_in || n->n_in > MAX_OPERANDS || n->n_region || n->spec.dtype == FX_TUPLE || n->op == FX_OP_stop_gradient ||
-        fx_spec_count(&n->spec) > MAX_ELEMENTS)
+    if (!n->n_in || n->n_in > MAX_OPERANDS || n->n_region || n->spec.dtype == FX_TUPLE ||
+        n->op == FX_OP_stop_gradient || fx_spec_count(&n->spec) > MAX_ELEMENTS)
         return NULL;
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->op != FX_OP_constant || fx_spec_count(&n->in[i]->spec) > MAX_ELEMENTS)

@@ -80,7 +80,9 @@ fx_node *fx_graph_error(fx_graph *g, fx_status status, const char *fmt, ...) {
     return NULL;
 }
 
-static fx_node *no_memory(fx_graph *g) { return fx_graph_error(g, FX_OUT_OF_MEMORY, "host memory ran out"); }
+static fx_node *no_memory(fx_graph *g) {
+    return fx_graph_error(g, FX_OUT_OF_MEMORY, "host memory ran out");
+}
 
 static bool grow(void *array, int n, int *cap, size_t size) {
     if (n < *cap)
@@ -118,10 +120,11 @@ static fx_node *append_param(fx_graph *g, const fx_spec *given) {
     for (int i = 0; i < given->rank && i < FX_MAX_RANK; i++)
         spec.dims[i] = given->dims[i];
     if ((unsigned)spec.dtype >= FX_DTYPE_COUNT || !fx_spec_valid(&spec))
-        return fx_graph_error(g, FX_INVALID_ARGUMENT,
-                              "parameter %d; expected an element type, at most %d dimensions, none negative, and a size that "
-                              "a machine can address; got %s",
-                              g->n_param, FX_MAX_RANK, fx_spec_text(&spec));
+        return fx_graph_error(
+            g, FX_INVALID_ARGUMENT,
+            "parameter %d; expected an element type, at most %d dimensions, none negative, and a size that "
+            "a machine can address; got %s",
+            g->n_param, FX_MAX_RANK, fx_spec_text(&spec));
     fx_attr *index = FX_ARENA_NEW(&g->arena, fx_attr);
     if (!index || !grow(&g->params, g->n_param, &g->cap_param, sizeof *g->params))
         return no_memory(g);
@@ -153,10 +156,11 @@ fx_node *fx_graph_capture(fx_graph *g, fx_node *n) {
     while (a && a != n->graph)
         a = a->parent;
     if (!a)
-        return fx_graph_error(g, FX_INVALID_ARGUMENT,
-                              "a value of another trace; expected one of this trace or of one that encloses it; got a %s "
-                              "%s; pass it as an argument",
-                              fx_op_get(n->op)->name, fx_spec_text(&n->spec));
+        return fx_graph_error(
+            g, FX_INVALID_ARGUMENT,
+            "a value of another trace; expected one of this trace or of one that encloses it; got a %s "
+            "%s; pass it as an argument",
+            fx_op_get(n->op)->name, fx_spec_text(&n->spec));
     if (n->op == FX_OP_constant || n->op == FX_OP_iota)
         return fx_node_rebuild(g, n, NULL);
     fx_node *up = fx_graph_capture(g->parent, n);
@@ -253,7 +257,9 @@ fx_status fx_graph_finish(fx_graph *g, int n, fx_node *const *results, bool prun
     return g->status == FX_OK ? FX_OK : fx_fail(g->status, "%s", g->error);
 }
 
-uint64_t fx_graph_hash(const fx_graph *g) { return g->hash; }
+uint64_t fx_graph_hash(const fx_graph *g) {
+    return g->hash;
+}
 
 fx_status fx_graph_share_captures(int n, fx_graph *const *regions, int at, fx_graph **out, int *n_captured,
                                   fx_node *const **captured) {
@@ -292,9 +298,9 @@ fx_status fx_graph_share_captures(int n, fx_graph *const *regions, int at, fx_gr
             break;
         }
         for (int p = 0; p < own + k; p++)
-            a[p] = fx_graph_param(g, p < at          ? &src->params[p]->spec
-                                     : p < at + k    ? &all[p - at]->spec
-                                                     : &src->params[p - k]->spec);
+            a[p] = fx_graph_param(g, p < at       ? &src->params[p]->spec
+                                     : p < at + k ? &all[p - at]->spec
+                                                  : &src->params[p - k]->spec);
         fx_node **old = a + own + k, **results = old + src->n_param;
         for (int p = 0; p < own; p++)
             old[p] = a[p < at ? p : p + k];

@@ -22,7 +22,7 @@ typedef struct fx_node fx_node;
 
 typedef struct fx_attr {
     fx_attr_id id;
-    int count;     /* LIST: elements; DATA: bytes; else 1 */
+    int count; /* LIST: elements; DATA: bytes; else 1 */
     union {
         int64_t i; /* INT, SYMBOL, DTYPE */
         const int64_t *list;
@@ -37,17 +37,17 @@ struct fx_node {
     fx_spec spec; /* dtype FX_TUPLE: see results */
     int n_in, n_attr, n_region, n_result;
     fx_node *const *in;
-    const fx_attr *attr;       /* sorted by id */
+    const fx_attr *attr; /* sorted by id */
     fx_graph *const *region;
-    const fx_spec *results;    /* of a tuple */
-    uint64_t hash;             /* structural, of the whole expression below it; parameters by index */
-    const char *file;          /* user's location, or NULL; not part of equality */
+    const fx_spec *results; /* of a tuple */
+    uint64_t hash;          /* structural, of the whole expression below it; parameters by index */
+    const char *file;       /* user's location, or NULL; not part of equality */
     int line;
-    const char *scope;         /* user's name scope ("layers.3.attn"), or NULL; not part of equality */
+    const char *scope; /* user's name scope ("layers.3.attn"), or NULL; not part of equality */
 };
 
 struct fx_graph {
-    int refs;                  /* atomic */
+    int refs; /* atomic */
     fx_arena arena;
     fx_node **nodes;
     int n_node, cap_node;
@@ -55,21 +55,21 @@ struct fx_graph {
     int n_param, cap_param;
     fx_node **results;
     int n_result;
-    fx_graph *parent;          /* while tracing a region, else NULL */
-    fx_node **captured;        /* ancestors' nodes that parameters n_own.. stand for */
+    fx_graph *parent;   /* while tracing a region, else NULL */
+    fx_node **captured; /* ancestors' nodes that parameters n_own.. stand for */
     int n_captured;
     bool finished;
-    uint64_t hash;             /* of the whole function; set when finished */
+    uint64_t hash; /* of the whole function; set when finished */
     fx_status status;
     char *error;
-    struct fx_cons *cons;      /* hash-cons table, freed when finished */
+    struct fx_cons *cons; /* hash-cons table, freed when finished */
     const char *scope;
 };
 
 /* Life. A new graph is open for building; the caller owns one reference. NULL when out of memory. */
 fx_graph *fx_graph_new(fx_graph *parent);
 fx_graph *fx_graph_ref(fx_graph *g);
-void fx_graph_unref(fx_graph *g); /* NULL is fine */
+void fx_graph_unref(fx_graph *g);                          /* NULL is fine */
 fx_node *fx_graph_param(fx_graph *g, const fx_spec *spec); /* appends a parameter */
 /* Sets the results and closes the graph; drops nodes that no result needs when `prune`. Returns and
  * reports the sticky error, if any. Parameters are kept even when unused. */

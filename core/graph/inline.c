@@ -4,7 +4,8 @@
 #include "core/base/error.h"
 #include "core/graph/node.h"
 
-static fx_status copy_nodes(fx_graph *g, const fx_graph *callee, fx_node *const *args, fx_node **map, unsigned char *live) {
+static fx_status copy_nodes(fx_graph *g, const fx_graph *callee, fx_node *const *args, fx_node **map,
+                            unsigned char *live) {
     fx_node **in = NULL;
     int cap = 0;
     for (int i = 0; i < callee->n_result; i++)

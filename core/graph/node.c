@@ -46,9 +46,12 @@ bool fx_attr_equal(const fx_attr *a, const fx_attr *b) {
     if (a->id != b->id || a->count != b->count)
         return false;
     switch (fx_attr_kind_of(a->id)) {
-    case FX_ATTR_LIST: return !a->count || !memcmp(a->u.list, b->u.list, sizeof *a->u.list * (size_t)a->count);
-    case FX_ATTR_DATA: return !a->count || !memcmp(a->u.data, b->u.data, (size_t)a->count);
-    default: return a->u.i == b->u.i;
+    case FX_ATTR_LIST:
+        return !a->count || !memcmp(a->u.list, b->u.list, sizeof *a->u.list * (size_t)a->count);
+    case FX_ATTR_DATA:
+        return !a->count || !memcmp(a->u.data, b->u.data, (size_t)a->count);
+    default:
+        return a->u.i == b->u.i;
     }
 }
 
@@ -59,8 +62,10 @@ static uint64_t hash_attr(uint64_t h, const fx_attr *a) {
         for (int i = 0; i < a->count; i++)
             h = fx_hash_mix(h, (uint64_t)a->u.list[i]);
         return h;
-    case FX_ATTR_DATA: return fx_hash_bytes(h, a->u.data, (size_t)a->count);
-    default: return fx_hash_mix(h, (uint64_t)a->u.i);
+    case FX_ATTR_DATA:
+        return fx_hash_bytes(h, a->u.data, (size_t)a->count);
+    default:
+        return fx_hash_mix(h, (uint64_t)a->u.i);
     }
 }
 
@@ -166,9 +171,13 @@ fx_node *fx_node_intern(const fx_rule *r) {
     return n;
 }
 
-int fx_result_count(const fx_node *n) { return n->spec.dtype == FX_TUPLE ? n->n_result : 1; }
+int fx_result_count(const fx_node *n) {
+    return n->spec.dtype == FX_TUPLE ? n->n_result : 1;
+}
 
-const fx_spec *fx_result_spec(const fx_node *n, int i) { return n->spec.dtype == FX_TUPLE ? &n->results[i] : &n->spec; }
+const fx_spec *fx_result_spec(const fx_node *n, int i) {
+    return n->spec.dtype == FX_TUPLE ? &n->results[i] : &n->spec;
+}
 
 const fx_attr *fx_attr_get(const fx_node *n, fx_attr_id id) {
     for (int i = 0; i < n->n_attr; i++)

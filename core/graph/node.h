@@ -22,7 +22,7 @@ typedef struct fx_rule {
     fx_attr out[FX_RULE_ATTRS];
     int64_t list[FX_RULE_ATTRS][FX_MAX_RANK]; /* backs the lists of out */
     fx_spec spec;
-    int n_result; /* > 0: a tuple */
+    int n_result;     /* > 0: a tuple */
     fx_spec *results; /* in the graph's arena */
 } fx_rule;
 
@@ -39,7 +39,8 @@ bool fx_take_dtype(fx_rule *r, fx_dtype otherwise /* FX_TUPLE: required */, fx_d
 bool fx_take_symbol(fx_rule *r, fx_attr_id id, const fx_symbol *allowed, fx_symbol otherwise, fx_symbol *value);
 /* n values in lo..hi. */
 bool fx_take_list(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, const int64_t **values);
-bool fx_take_list_or(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, int64_t otherwise, const int64_t **values);
+bool fx_take_list_or(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, int64_t otherwise,
+                     const int64_t **values);
 /* Distinct values in 0..rank-1, in any order, any number (absent: none); sorted when `sorted`. */
 typedef enum fx_order { FX_ORDER_KEPT, FX_ORDER_SORTED, FX_ORDER_MUST_BE_SORTED } fx_order;
 bool fx_take_dims(fx_rule *r, fx_attr_id id, int rank, fx_order order, int *n, const int64_t **values);
@@ -59,7 +60,8 @@ const fx_spec *fx_rule_in(const fx_rule *r, int i);
 bool fx_rule_scalar(fx_rule *r, int i, fx_dtype dtype);
 const char *fx_spec_text(const fx_spec *s); /* one of a few thread-local buffers: for error texts */
 
-/* Windows of reduce_window, select_and_scatter, convolution, windows: number of positions; false (recorded) on overflow. */
+/* Windows of reduce_window, select_and_scatter, convolution, windows: number of positions; false (recorded) on
+ * overflow. */
 bool fx_window_positions(fx_rule *r, int64_t size, int64_t window, int64_t stride, int64_t low, int64_t high,
                          int64_t lhs_dilation, int64_t rhs_dilation, int64_t *out);
 

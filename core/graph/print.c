@@ -82,9 +82,15 @@ static void put_attr(text *t, const fx_node *n, const fx_attr *a) {
     put(t, "%s=", fx_attr_name(a->id));
     size_t size = fx_dtype_size(n->spec.dtype);
     switch (fx_attr_kind_of(a->id)) {
-    case FX_ATTR_INT: put(t, "%" PRId64, a->u.i); break;
-    case FX_ATTR_SYMBOL: put(t, "%s", fx_symbol_name((fx_symbol)a->u.i)); break;
-    case FX_ATTR_DTYPE: put(t, "%s", fx_dtype_name((fx_dtype)a->u.i)); break;
+    case FX_ATTR_INT:
+        put(t, "%" PRId64, a->u.i);
+        break;
+    case FX_ATTR_SYMBOL:
+        put(t, "%s", fx_symbol_name((fx_symbol)a->u.i));
+        break;
+    case FX_ATTR_DTYPE:
+        put(t, "%s", fx_dtype_name((fx_dtype)a->u.i));
+        break;
     case FX_ATTR_LIST:
         for (int i = 0; i < a->count; i++)
             put(t, "%s%" PRId64, i ? "," : "[", a->u.list[i]);

@@ -36,7 +36,7 @@ typedef struct term {
     int var;
     double number;
     fx_op op;
-    int n;     /* operands; -1: any */
+    int n; /* operands; -1: any */
     int arg[MAX_ARGS];
 } term;
 
@@ -47,7 +47,9 @@ struct fx_rules {
     int first[FX_OP_COUNT], next[FX_RULE_COUNT]; /* rules by the op of their root; -1 ends */
 };
 
-const char *fx_rule_name(fx_rule_id id) { return rows[id].name; }
+const char *fx_rule_name(fx_rule_id id) {
+    return rows[id].name;
+}
 
 /* ---- reading ---- */
 
@@ -146,7 +148,9 @@ fx_status fx_rules_create(fx_rules **out) {
     return FX_OK;
 }
 
-void fx_rules_destroy(fx_rules *r) { free(r); }
+void fx_rules_destroy(fx_rules *r) {
+    free(r);
+}
 
 /* ---- matching ---- */
 
@@ -160,8 +164,10 @@ static bool commutative(fx_op op) {
     case FX_OP_or:
     case FX_OP_xor:
     case FX_OP_eq:
-    case FX_OP_ne: return true;
-    default: return false;
+    case FX_OP_ne:
+        return true;
+    default:
+        return false;
     }
 }
 

@@ -21,7 +21,8 @@ typedef struct fx_rules fx_rules;
 fx_status fx_rules_create(fx_rules **out); /* FX_INTERNAL when a row of rules.def is ill-formed */
 void fx_rules_destroy(fx_rules *r);
 
-/* Rewrites n, a node of the open graph g, until no rule fires; n itself when none does. Counts in fired[rule] unless NULL. */
+/* Rewrites n, a node of the open graph g, until no rule fires; n itself when none does. Counts in fired[rule] unless
+ * NULL. */
 fx_node *fx_rules_apply(const fx_rules *r, fx_graph *g, fx_node *n, int *fired);
 
 /* What matched: the root, the letters a..z and A..Z. */
@@ -40,8 +41,8 @@ fx_status fx_graph_simplify_counted(const fx_graph *g, fx_graph **out, int *fire
 /* The value of a node whose operands are all constants, as a constant, if it is small; else NULL. */
 fx_node *fx_fold_constant(fx_graph *g, fx_node *n);
 
-/* What a node with regions needs: its results that are used. Drops the other results of cond and scan, and operands that no
- * region reads of cond, while and scan. place[old result] = new result. Regions are borrowed. */
+/* What a node with regions needs: its results that are used. Drops the other results of cond and scan, and operands
+ * that no region reads of cond, while and scan. place[old result] = new result. Regions are borrowed. */
 fx_node *fx_trim_control(fx_graph *g, const fx_node *n, fx_node *const *in, fx_graph *const *region, const bool *used,
                          int *place);
 

@@ -1,4 +1,5 @@
-/* rules_code.c - the conditions and builders that rules.def names. A builder returns NULL when its rule doesn't apply. */
+/* rules_code.c - the conditions and builders that rules.def names. A builder returns NULL when its rule doesn't apply.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -14,11 +15,19 @@ bool is_not_minus_zero(const fx_match *m);
 #undef FX_RULE
 #undef FX_RULE_CODE
 
-static fx_node *x_of(const fx_match *m) { return m->var[FX_VAR_X]; }
+static fx_node *x_of(const fx_match *m) {
+    return m->var[FX_VAR_X];
+}
 
-bool is_any(const fx_match *m) { return m->root; }
-bool is_bool(const fx_match *m) { return m->root->spec.dtype == FX_BOOL; }
-bool is_not_float(const fx_match *m) { return !fx_dtype_is_float(x_of(m)->spec.dtype); }
+bool is_any(const fx_match *m) {
+    return m->root;
+}
+bool is_bool(const fx_match *m) {
+    return m->root->spec.dtype == FX_BOOL;
+}
+bool is_not_float(const fx_match *m) {
+    return !fx_dtype_is_float(x_of(m)->spec.dtype);
+}
 
 enum { LOOK = 6 };
 
@@ -35,12 +44,16 @@ static bool never_minus_zero(const fx_node *n, int depth) {
     case FX_OP_iota:
     case FX_OP_abs:
     case FX_OP_exp:
-    case FX_OP_logistic: return true;
-    case FX_OP_convert: return !fx_dtype_is_float(n->in[0]->spec.dtype); /* a small float may round to -0 */
-    case FX_OP_add: /* -0 only if both are */
+    case FX_OP_logistic:
+        return true;
+    case FX_OP_convert:
+        return !fx_dtype_is_float(n->in[0]->spec.dtype); /* a small float may round to -0 */
+    case FX_OP_add:                                      /* -0 only if both are */
         return never_minus_zero(n->in[0], depth + 1) || never_minus_zero(n->in[1], depth + 1);
-    case FX_OP_mul: return n->in[0] == n->in[1];
-    case FX_OP_select: return never_minus_zero(n->in[1], depth + 1) && never_minus_zero(n->in[2], depth + 1);
+    case FX_OP_mul:
+        return n->in[0] == n->in[1];
+    case FX_OP_select:
+        return never_minus_zero(n->in[1], depth + 1) && never_minus_zero(n->in[2], depth + 1);
     case FX_OP_pad:
     case FX_OP_concatenate:
         for (int i = 0; i < n->n_in; i++)
@@ -51,12 +64,16 @@ static bool never_minus_zero(const fx_node *n, int depth) {
     case FX_OP_reshape:
     case FX_OP_transpose:
     case FX_OP_slice:
-    case FX_OP_reverse: return never_minus_zero(n->in[0], depth + 1);
-    default: return false;
+    case FX_OP_reverse:
+        return never_minus_zero(n->in[0], depth + 1);
+    default:
+        return false;
     }
 }
 
-bool is_not_minus_zero(const fx_match *m) { return never_minus_zero(x_of(m), 0); }
+bool is_not_minus_zero(const fx_match *m) {
+    return never_minus_zero(x_of(m), 0);
+}
 
 static bool contains(const int64_t *v, int n, int64_t x) {
     for (int i = 0; i < n; i++)
@@ -72,16 +89,20 @@ static bool ascending(const int64_t *v, int n) {
     return true;
 }
 
-static int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t imin(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
 
 /* ---- arithmetic and types ---- */
 
-/* x / 2^k = x * 2^-k, both correctly rounded results of the same real number, if 2^-k is a normal number of the type. */
+/* x / 2^k = x * 2^-k, both correctly rounded results of the same real number, if 2^-k is a normal number of the type.
+ */
 fx_node *build_reciprocal(const fx_match *m) {
     double c, back;
     int exponent;
     fx_dtype d = m->root->spec.dtype;
-    if (!fx_dtype_is_float(d) || !fx_node_splat(m->var[FX_VAR_C], &c) || c == 0 || !isfinite(c) || fabs(frexp(c, &exponent)) != 0.5)
+    if (!fx_dtype_is_float(d) || !fx_node_splat(m->var[FX_VAR_C], &c) || c == 0 || !isfinite(c) ||
+        fabs(frexp(c, &exponent)) != 0.5)
         return NULL;
     int limit = d == FX_F16 ? 13 : d == FX_F64 ? 1021 : 125;
     if (exponent < -limit || exponent > limit)

@@ -42,7 +42,9 @@ bool fx_spec_valid(const fx_spec *s) {
     return true;
 }
 
-const fx_spec *fx_rule_in(const fx_rule *r, int i) { return &r->in[i]->spec; }
+const fx_spec *fx_rule_in(const fx_rule *r, int i) {
+    return &r->in[i]->spec;
+}
 
 /* ---- attributes ---- */
 
@@ -64,9 +66,12 @@ static bool missing(fx_rule *r, fx_attr_id id) {
     return fx_rule_fail(r, "attribute %s; expected; got none", fx_attr_name(id));
 }
 
-static void put(fx_rule *r, fx_attr_id id, int64_t value) { r->out[r->n_out++] = (fx_attr){id, 1, {.i = value}}; }
+static void put(fx_rule *r, fx_attr_id id, int64_t value) {
+    r->out[r->n_out++] = (fx_attr){id, 1, {.i = value}};
+}
 
-static bool take_int(fx_rule *r, fx_attr_id id, int64_t lo, int64_t hi, int64_t otherwise, bool required, int64_t *value) {
+static bool take_int(fx_rule *r, fx_attr_id id, int64_t lo, int64_t hi, int64_t otherwise, bool required,
+                     int64_t *value) {
     const fx_attr *a = given(r, id);
     if (!a && required)
         return missing(r, id);
@@ -120,7 +125,8 @@ bool fx_take_symbol(fx_rule *r, fx_attr_id id, const fx_symbol *allowed, fx_symb
 /* Room for a list of n in out; NULL (recorded) when n is too many. */
 static int64_t *new_list(fx_rule *r, fx_attr_id id, int64_t n) {
     if (n < 0 || n > FX_MAX_RANK) {
-        fx_rule_fail(r, "attribute %s; expected at most %d values; got %lld", fx_attr_name(id), FX_MAX_RANK, (long long)n);
+        fx_rule_fail(r, "attribute %s; expected at most %d values; got %lld", fx_attr_name(id), FX_MAX_RANK,
+                     (long long)n);
         return NULL;
     }
     int64_t *v = r->list[r->n_out];
@@ -141,8 +147,8 @@ static bool take_list(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, 
     for (int i = 0; i < n; i++) {
         v[i] = a ? a->u.list[i] : otherwise;
         if (a && (v[i] < lo || v[i] > hi))
-            return fx_rule_fail(r, "attribute %s[%d]; expected %lld to %lld; got %lld", fx_attr_name(id), i, (long long)lo,
-                                (long long)hi, (long long)v[i]);
+            return fx_rule_fail(r, "attribute %s[%d]; expected %lld to %lld; got %lld", fx_attr_name(id), i,
+                                (long long)lo, (long long)hi, (long long)v[i]);
     }
     *values = v;
     return true;
@@ -152,7 +158,8 @@ bool fx_take_list(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, cons
     return take_list(r, id, n, lo, hi, 0, true, values);
 }
 
-bool fx_take_list_or(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, int64_t otherwise, const int64_t **values) {
+bool fx_take_list_or(fx_rule *r, fx_attr_id id, int n, int64_t lo, int64_t hi, int64_t otherwise,
+                     const int64_t **values) {
     return take_list(r, id, n, lo, hi, otherwise, false, values);
 }
 
@@ -166,8 +173,8 @@ bool fx_take_dims(fx_rule *r, fx_attr_id id, int rank, fx_order order, int *n, c
     for (int i = 0; i < *n; i++) {
         int64_t d = a->u.list[i];
         if (d < 0 || d >= rank)
-            return fx_rule_fail(r, "attribute %s[%d]; expected a dimension below %d; got %lld", fx_attr_name(id), i, rank,
-                                (long long)d);
+            return fx_rule_fail(r, "attribute %s[%d]; expected a dimension below %d; got %lld", fx_attr_name(id), i,
+                                rank, (long long)d);
         if (seen & 1u << d)
             return fx_rule_fail(r, "attribute %s; expected distinct dimensions; got %lld twice", fx_attr_name(id),
                                 (long long)d);
@@ -190,7 +197,8 @@ bool fx_take_permutation(fx_rule *r, fx_attr_id id, int rank, const int64_t **va
         return missing(r, id);
     if (!fx_take_dims(r, id, rank, FX_ORDER_KEPT, &n, values))
         return false;
-    return n == rank || fx_rule_fail(r, "attribute %s; expected %d dimensions, each once; got %d", fx_attr_name(id), rank, n);
+    return n == rank ||
+           fx_rule_fail(r, "attribute %s; expected %d dimensions, each once; got %d", fx_attr_name(id), rank, n);
 }
 
 bool fx_take_shape(fx_rule *r, fx_dtype dtype, fx_spec *spec) {
@@ -255,9 +263,12 @@ bool fx_window_positions(fx_rule *r, int64_t size, int64_t window, int64_t strid
     overflow |= __builtin_add_overflow(base, low, &base);
     overflow |= __builtin_add_overflow(base, high, &base);
     if (overflow || base > MAX_BYTES || base < -MAX_BYTES || span > MAX_BYTES)
-        return fx_rule_fail(r, "windows; expected sizes below 2^56; got dimension %lld, window %lld, padding %lld and %lld, "
-                            "dilations %lld and %lld", (long long)size, (long long)window, (long long)low, (long long)high,
-                            (long long)lhs_dilation, (long long)rhs_dilation);
+        return fx_rule_fail(
+            r,
+            "windows; expected sizes below 2^56; got dimension %lld, window %lld, padding %lld and %lld, "
+            "dilations %lld and %lld",
+            (long long)size, (long long)window, (long long)low, (long long)high, (long long)lhs_dilation,
+            (long long)rhs_dilation);
     *out = base <= 0 || span > base ? 0 : (base - span) / stride + 1;
     return true;
 }
@@ -269,8 +280,8 @@ static bool same_specs(fx_rule *r, int a, int b) {
     if (fx_spec_equal(x, y))
         return true;
     bool rank = x->dtype == y->dtype;
-    return fx_rule_fail(r, "operands %d and %d; expected equal types and shapes; got %s and %s; %s", a, b, fx_spec_text(x),
-                        fx_spec_text(y), rank ? "broadcast one" : "convert one");
+    return fx_rule_fail(r, "operands %d and %d; expected equal types and shapes; got %s and %s; %s", a, b,
+                        fx_spec_text(x), fx_spec_text(y), rank ? "broadcast one" : "convert one");
 }
 
 static bool takes(fx_rule *r, int i) {
@@ -290,7 +301,8 @@ static bool elementwise(fx_rule *r, const fx_op_info *info) {
         pred.dtype = FX_BOOL;
         like = 1;
         if (!fx_spec_equal(&pred, fx_rule_in(r, 0)))
-            return fx_rule_fail(r, "operand 0; expected %s; got %s", fx_spec_text(&pred), fx_spec_text(fx_rule_in(r, 0)));
+            return fx_rule_fail(r, "operand 0; expected %s; got %s", fx_spec_text(&pred),
+                                fx_spec_text(fx_rule_in(r, 0)));
     }
     for (int i = like; i < r->n_in; i++)
         if (!takes(r, i) || !same_specs(r, like, i))
@@ -324,7 +336,8 @@ bool fx_rule_run(fx_rule *r) {
         return fx_rule_fail(r, "regions; expected %d; got %d", info->n_region, r->n_region);
     for (int i = 0; i < r->n_in; i++)
         if (r->in[i]->spec.dtype == FX_TUPLE && r->op != FX_OP_project)
-            return fx_rule_fail(r, "operand %d; expected an array; got the tuple of a %s", i, fx_op_get(r->in[i]->op)->name);
+            return fx_rule_fail(r, "operand %d; expected an array; got the tuple of a %s", i,
+                                fx_op_get(r->in[i]->op)->name);
     if (!(structural[r->op] ? structural[r->op](r) : elementwise(r, info)))
         return false;
     for (int i = 0; i < r->n_attr; i++)

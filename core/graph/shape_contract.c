@@ -16,7 +16,8 @@ static bool pairs(fx_rule *r, fx_attr_id left, fx_attr_id right, unsigned *a_use
     const fx_spec *a = fx_rule_in(r, 0), *b = fx_rule_in(r, 1);
     const int64_t *bd;
     int m;
-    if (!fx_take_dims(r, left, a->rank, FX_ORDER_KEPT, n, ad) || !fx_take_dims(r, right, b->rank, FX_ORDER_KEPT, &m, &bd))
+    if (!fx_take_dims(r, left, a->rank, FX_ORDER_KEPT, n, ad) ||
+        !fx_take_dims(r, right, b->rank, FX_ORDER_KEPT, &m, &bd))
         return false;
     if (*n != m)
         return fx_rule_fail(r, "attributes %s and %s; expected as many of both; got %d and %d", fx_attr_name(left),
@@ -27,7 +28,8 @@ static bool pairs(fx_rule *r, fx_attr_id left, fx_attr_id right, unsigned *a_use
                                 (long long)(*ad)[i], (long long)bd[i]);
         if (a->dims[(*ad)[i]] != b->dims[bd[i]])
             return fx_rule_fail(r, "%s %lld and %s %lld; expected equal sizes; got %s and %s", fx_attr_name(left),
-                                (long long)(*ad)[i], fx_attr_name(right), (long long)bd[i], fx_spec_text(a), fx_spec_text(b));
+                                (long long)(*ad)[i], fx_attr_name(right), (long long)bd[i], fx_spec_text(a),
+                                fx_spec_text(b));
         *a_used |= 1u << (*ad)[i];
         *b_used |= 1u << bd[i];
     }
@@ -46,10 +48,12 @@ bool fx_shape_dot_general(fx_rule *r) {
         !fx_take_symbol(r, FX_ATTR_precision, precisions, FX_SYM_default, &precision) ||
         !fx_take_dtype(r, a->dtype, &dtype))
         return false;
-    if (fx_dtype_is_float(dtype) != fx_dtype_is_float(a->dtype) || fx_dtype_is_signed(dtype) != fx_dtype_is_signed(a->dtype) ||
-        dtype == FX_BOOL)
-        return fx_rule_fail(r, "attribute dtype; expected float for float, signed for signed, unsigned for unsigned "
-                            "operands; got %s for %s", fx_dtype_name(dtype), fx_dtype_name(a->dtype));
+    if (fx_dtype_is_float(dtype) != fx_dtype_is_float(a->dtype) ||
+        fx_dtype_is_signed(dtype) != fx_dtype_is_signed(a->dtype) || dtype == FX_BOOL)
+        return fx_rule_fail(r,
+                            "attribute dtype; expected float for float, signed for signed, unsigned for unsigned "
+                            "operands; got %s for %s",
+                            fx_dtype_name(dtype), fx_dtype_name(a->dtype));
     int64_t dims[3 * FX_MAX_RANK];
     for (int i = 0; i < n_batch; i++)
         dims[rank++] = a->dims[batch[i]];
@@ -85,9 +89,11 @@ bool fx_shape_convolution(fx_rule *r) {
     if (!same_type(r))
         return false;
     if (a->rank != b->rank || n < 0)
-        return fx_rule_fail(r, "operands; expected equal ranks of 2 or more; got %s and %s", fx_spec_text(a), fx_spec_text(b));
+        return fx_rule_fail(r, "operands; expected equal ranks of 2 or more; got %s and %s", fx_spec_text(a),
+                            fx_spec_text(b));
     if (!fx_take_list_or(r, FX_ATTR_strides, n, 1, far, 1, &strides) ||
-        !fx_take_list_or(r, FX_ATTR_low, n, -far, far, 0, &low) || !fx_take_list_or(r, FX_ATTR_high, n, -far, far, 0, &high) ||
+        !fx_take_list_or(r, FX_ATTR_low, n, -far, far, 0, &low) ||
+        !fx_take_list_or(r, FX_ATTR_high, n, -far, far, 0, &high) ||
         !fx_take_list_or(r, FX_ATTR_lhs_dilation, n, 1, far, 1, &ld) ||
         !fx_take_list_or(r, FX_ATTR_rhs_dilation, n, 1, far, 1, &rd) ||
         !fx_take_list_or(r, FX_ATTR_window_reversal, n, 0, 1, 0, &reversal) ||
@@ -102,9 +108,11 @@ bool fx_shape_convolution(fx_rule *r) {
         return fx_rule_fail(r, "attributes; expected feature_groups or batch_groups of 1; got %lld and %lld",
                             (long long)groups, (long long)batches);
     if (batch % batches || feature % groups || in != feature / groups || out % batches || out % groups)
-        return fx_rule_fail(r, "operands; expected lhs features = rhs input features x %lld, and %lld groups that divide batch "
-                            "and output features; got %s and %s", (long long)groups,
-                            (long long)(groups > batches ? groups : batches), fx_spec_text(a), fx_spec_text(b));
+        return fx_rule_fail(
+            r,
+            "operands; expected lhs features = rhs input features x %lld, and %lld groups that divide batch "
+            "and output features; got %s and %s",
+            (long long)groups, (long long)(groups > batches ? groups : batches), fx_spec_text(a), fx_spec_text(b));
     int64_t dims[FX_MAX_RANK];
     dims[os[0]] = batch / batches;
     dims[os[1]] = out;

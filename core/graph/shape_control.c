@@ -20,8 +20,8 @@ static bool takes_operands(fx_rule *r, int k, int first) {
         return fx_rule_fail(r, "region %d parameters; expected %d; got %d", k, r->n_in - first, f->n_param);
     for (int i = 0; i < f->n_param; i++)
         if (!fx_spec_equal(&f->params[i]->spec, fx_rule_in(r, first + i)))
-            return fx_rule_fail(r, "region %d parameter %d; expected %s; got %s", k, i, fx_spec_text(fx_rule_in(r, first + i)),
-                                fx_spec_text(&f->params[i]->spec));
+            return fx_rule_fail(r, "region %d parameter %d; expected %s; got %s", k, i,
+                                fx_spec_text(fx_rule_in(r, first + i)), fx_spec_text(&f->params[i]->spec));
     return true;
 }
 
@@ -51,8 +51,11 @@ static bool custom_vjp(fx_rule *r, int64_t n_residual) {
     if (!takes_operands(r, 1, 0))
         return false;
     if (fwd->n_result != f->n_result + n || bwd->n_param != n + f->n_result || bwd->n_result != r->n_in)
-        return fx_rule_fail(r, "custom_vjp; expected %d results forward, %d parameters and %d results backward; got %d, %d "
-                            "and %d", f->n_result + n, n + f->n_result, r->n_in, fwd->n_result, bwd->n_param, bwd->n_result);
+        return fx_rule_fail(
+            r,
+            "custom_vjp; expected %d results forward, %d parameters and %d results backward; got %d, %d "
+            "and %d",
+            f->n_result + n, n + f->n_result, r->n_in, fwd->n_result, bwd->n_param, bwd->n_result);
     for (int i = 0; i < n + f->n_result; i++) {
         const fx_spec *have = &bwd->params[i]->spec;
         const fx_spec *want = i < n ? &fwd->results[f->n_result + i]->spec : &f->results[i - n]->spec;
@@ -66,8 +69,8 @@ static bool custom_vjp(fx_rule *r, int64_t n_residual) {
                                 fx_spec_text(&f->results[i]->spec), fx_spec_text(&fwd->results[i]->spec));
     for (int i = 0; i < r->n_in; i++)
         if (!fx_spec_equal(&bwd->results[i]->spec, fx_rule_in(r, i)))
-            return fx_rule_fail(r, "custom_vjp backward result %d; expected %s; got %s", i, fx_spec_text(fx_rule_in(r, i)),
-                                fx_spec_text(&bwd->results[i]->spec));
+            return fx_rule_fail(r, "custom_vjp backward result %d; expected %s; got %s", i,
+                                fx_spec_text(fx_rule_in(r, i)), fx_spec_text(&bwd->results[i]->spec));
     return true;
 }
 
@@ -79,8 +82,8 @@ static bool custom_jvp(fx_rule *r) {
                             2 * f->n_result, jvp->n_param, jvp->n_result);
     for (int i = 0; i < jvp->n_param; i++)
         if (!fx_spec_equal(&jvp->params[i]->spec, fx_rule_in(r, i % r->n_in)))
-            return fx_rule_fail(r, "custom_jvp parameter %d; expected %s; got %s", i, fx_spec_text(fx_rule_in(r, i % r->n_in)),
-                                fx_spec_text(&jvp->params[i]->spec));
+            return fx_rule_fail(r, "custom_jvp parameter %d; expected %s; got %s", i,
+                                fx_spec_text(fx_rule_in(r, i % r->n_in)), fx_spec_text(&jvp->params[i]->spec));
     for (int i = 0; i < jvp->n_result; i++)
         if (!fx_spec_equal(&jvp->results[i]->spec, &f->results[i % f->n_result]->spec))
             return fx_rule_fail(r, "custom_jvp result %d; expected %s; got %s", i,
@@ -97,7 +100,8 @@ bool fx_shape_call(fx_rule *r) {
         return false;
     int want = kind == FX_SYM_custom_vjp ? 3 : kind == FX_SYM_custom_jvp ? 2 : 1;
     if (r->n_region != want || (n_residual && want != 3))
-        return fx_rule_fail(r, "regions; expected %d%s; got %d", want, want == 3 ? "" : " and no residuals", r->n_region);
+        return fx_rule_fail(r, "regions; expected %d%s; got %d", want, want == 3 ? "" : " and no residuals",
+                            r->n_region);
     return takes_operands(r, 0, 0) && results_of(r, r->region[0]) && (want != 2 || custom_jvp(r)) &&
            (want != 3 || custom_vjp(r, n_residual));
 }
@@ -177,7 +181,8 @@ bool fx_shape_scan(fx_rule *r) {
         s.dims[0] = length;
         s.rank++;
         if (!fx_spec_valid(&s))
-            return fx_rule_fail(r, "result %d; expected a size that a machine can address; got %s", i, fx_spec_text(&s));
+            return fx_rule_fail(r, "result %d; expected a size that a machine can address; got %s", i,
+                                fx_spec_text(&s));
         specs[i] = s;
     }
     return specs;

@@ -73,7 +73,8 @@ static bool take_index_dims(fx_rule *r, fx_attr_id gone, fx_attr_id map, index_d
     if (!fx_take_int(r, FX_ATTR_index_vector_dim, 0, indices->rank, &d->vector_dim) ||
         !fx_take_dims(r, gone, x->rank, FX_ORDER_MUST_BE_SORTED, &d->n_gone, &d->gone) ||
         !fx_take_dims(r, FX_ATTR_operand_batching_dims, x->rank, FX_ORDER_MUST_BE_SORTED, &d->n_batch, &d->batch) ||
-        !fx_take_dims(r, FX_ATTR_indices_batching_dims, indices->rank, FX_ORDER_KEPT, &d->n_index_batch, &d->index_batch) ||
+        !fx_take_dims(r, FX_ATTR_indices_batching_dims, indices->rank, FX_ORDER_KEPT, &d->n_index_batch,
+                      &d->index_batch) ||
         !fx_take_dims(r, map, x->rank, FX_ORDER_KEPT, &d->n_map, &d->map) ||
         !disjoint(r, fx_attr_name(gone), d->n_gone, d->gone, "operand_batching_dims", d->n_batch, d->batch) ||
         !disjoint(r, fx_attr_name(map), d->n_map, d->map, "operand_batching_dims", d->n_batch, d->batch) ||
@@ -111,8 +112,11 @@ bool fx_shape_gather(fx_rule *r) {
     if (!fx_take_dims(r, FX_ATTR_offset_dims, rank, FX_ORDER_MUST_BE_SORTED, &n_offset, &offset))
         return false;
     if (n_offset != kept)
-        return fx_rule_fail(r, "attribute offset_dims; expected %d, the operand's dimensions that are neither collapsed nor "
-                            "batching; got %d", kept, n_offset);
+        return fx_rule_fail(
+            r,
+            "attribute offset_dims; expected %d, the operand's dimensions that are neither collapsed nor "
+            "batching; got %d",
+            kept, n_offset);
     int64_t dims[FX_MAX_RANK];
     for (int i = 0, o = 0, b = 0, k = 0; i < rank; i++) {
         if (o < n_offset && offset[o] == i) {
@@ -129,8 +133,9 @@ bool fx_shape_gather(fx_rule *r) {
     for (int i = 0; i < x->rank; i++) {
         bool single = contains(d.n_gone, d.gone, i) || contains(d.n_batch, d.batch, i);
         if (sizes[i] > x->dims[i] || (single && (sizes[i] > 1 || (!sizes[i] && !empty))))
-            return fx_rule_fail(r, "attribute slice_sizes[%d]; expected at most %lld%s; got %lld", i, (long long)x->dims[i],
-                                single ? ", and 1 as the dimension is dropped" : "", (long long)sizes[i]);
+            return fx_rule_fail(r, "attribute slice_sizes[%d]; expected at most %lld%s; got %lld", i,
+                                (long long)x->dims[i], single ? ", and 1 as the dimension is dropped" : "",
+                                (long long)sizes[i]);
     }
     return fx_rule_result(r, x->dtype, rank, dims);
 }
@@ -148,10 +153,14 @@ bool fx_shape_scatter(fx_rule *r) {
         return false;
     if (u->dtype != x->dtype || (x->dtype == FX_BOOL && (kind == FX_SYM_add || kind == FX_SYM_mul)))
         return fx_rule_fail(r, "operands 0 and 2; expected one type%s; got %s and %s",
-                            kind == FX_SYM_add || kind == FX_SYM_mul ? " of numbers" : "", fx_spec_text(x), fx_spec_text(u));
+                            kind == FX_SYM_add || kind == FX_SYM_mul ? " of numbers" : "", fx_spec_text(x),
+                            fx_spec_text(u));
     if (n_window != x->rank - d.n_gone - d.n_batch)
-        return fx_rule_fail(r, "attribute update_window_dims; expected %d, the operand's dimensions that are neither inserted "
-                            "nor batching; got %d", x->rank - d.n_gone - d.n_batch, n_window);
+        return fx_rule_fail(
+            r,
+            "attribute update_window_dims; expected %d, the operand's dimensions that are neither inserted "
+            "nor batching; got %d",
+            x->rank - d.n_gone - d.n_batch, n_window);
     if (u->rank != n_window + d.n_batch_sizes)
         return fx_rule_fail(r, "operand 2; expected rank %d; got %s", n_window + d.n_batch_sizes, fx_spec_text(u));
     for (int i = 0, w = 0, b = 0, k = 0; i < u->rank; i++) {

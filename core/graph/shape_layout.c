@@ -19,8 +19,8 @@ bool fx_shape_constant(fx_rule *r) {
         return fx_rule_fail(r, "attribute value; expected; got none");
     int64_t count = fx_spec_count(&r->spec), size = (int64_t)fx_dtype_size(dtype);
     if ((value->count != size && value->count != count * size) || (value->count && !value->u.data))
-        return fx_rule_fail(r, "attribute value; expected %lld bytes (one element) or %lld (all); got %d", (long long)size,
-                            (long long)(count * size), value->count);
+        return fx_rule_fail(r, "attribute value; expected %lld bytes (one element) or %lld (all); got %d",
+                            (long long)size, (long long)(count * size), value->count);
     const unsigned char *p = count ? value->u.data : (const unsigned char *)zeros;
     int bytes = count ? value->count : (int)size;
     for (int i = 0; dtype == FX_BOOL && i < bytes; i++)
@@ -67,7 +67,9 @@ bool fx_shape_reduce_precision(fx_rule *r) {
            fx_rule_like(r, fx_rule_in(r, 0));
 }
 
-bool fx_shape_stop_gradient(fx_rule *r) { return fx_rule_like(r, fx_rule_in(r, 0)); }
+bool fx_shape_stop_gradient(fx_rule *r) {
+    return fx_rule_like(r, fx_rule_in(r, 0));
+}
 
 bool fx_shape_broadcast_in_dim(fx_rule *r) {
     const fx_spec *x = fx_rule_in(r, 0);

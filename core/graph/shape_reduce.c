@@ -41,7 +41,8 @@ bool fx_shape_reduce(fx_rule *r) {
 static bool scalar_region(fx_rule *r, int n, bool paired) {
     const fx_graph *f = r->region[0];
     if (f->n_param != 2 * n)
-        return fx_rule_fail(r, "region parameters; expected %d scalars and no captured values; got %d", 2 * n, f->n_param);
+        return fx_rule_fail(r, "region parameters; expected %d scalars and no captured values; got %d", 2 * n,
+                            f->n_param);
     for (int i = 0; i < 2 * n; i++) {
         fx_dtype d = fx_rule_in(r, paired ? i / 2 : i % n)->dtype;
         if (f->params[i]->spec.rank || f->params[i]->spec.dtype != d)
@@ -95,13 +96,14 @@ bool fx_shape_arg_reduce(fx_rule *r) {
     fx_symbol kind;
     fx_dtype dtype;
     int64_t dim;
-    if (!fx_take_symbol(r, FX_ATTR_kind, kinds, FX_SYM_COUNT, &kind) || !fx_take_int(r, FX_ATTR_dim, 0, x->rank - 1, &dim) ||
-        !fx_take_dtype(r, FX_S32, &dtype))
+    if (!fx_take_symbol(r, FX_ATTR_kind, kinds, FX_SYM_COUNT, &kind) ||
+        !fx_take_int(r, FX_ATTR_dim, 0, x->rank - 1, &dim) || !fx_take_dtype(r, FX_S32, &dtype))
         return false;
     if (!fx_dtype_is_int(dtype))
         return fx_rule_fail(r, "attribute dtype; expected an integer type; got %s", fx_dtype_name(dtype));
     if (!x->dims[dim])
-        return fx_rule_fail(r, "operand 0; expected elements along dimension %lld; got %s", (long long)dim, fx_spec_text(x));
+        return fx_rule_fail(r, "operand 0; expected elements along dimension %lld; got %s", (long long)dim,
+                            fx_spec_text(x));
     return drop_dims(r, dtype, x, 1, &dim);
 }
 
@@ -118,7 +120,8 @@ static bool window_shape(fx_rule *r, bool dilations, int64_t *out) {
                       !fx_take_list_or(r, FX_ATTR_rhs_dilation, x->rank, 1, FAR, 1, &rd)))
         return false;
     for (int i = 0; i < x->rank; i++)
-        if (!fx_window_positions(r, x->dims[i], window[i], strides[i], low[i], high[i], ld ? ld[i] : 1, rd ? rd[i] : 1, &out[i]))
+        if (!fx_window_positions(r, x->dims[i], window[i], strides[i], low[i], high[i], ld ? ld[i] : 1, rd ? rd[i] : 1,
+                                 &out[i]))
             return false;
     return true;
 }
@@ -127,8 +130,8 @@ bool fx_shape_reduce_window(fx_rule *r) {
     static const fx_symbol kinds[] = {FX_SYM_sum, FX_SYM_prod, FX_SYM_max, FX_SYM_min, FX_SYM_COUNT};
     fx_symbol kind;
     int64_t dims[FX_MAX_RANK];
-    return fx_take_symbol(r, FX_ATTR_kind, kinds, FX_SYM_COUNT, &kind) && fits_kind(r, kind) && window_shape(r, true, dims) &&
-           fx_rule_result(r, fx_rule_in(r, 0)->dtype, fx_rule_in(r, 0)->rank, dims);
+    return fx_take_symbol(r, FX_ATTR_kind, kinds, FX_SYM_COUNT, &kind) && fits_kind(r, kind) &&
+           window_shape(r, true, dims) && fx_rule_result(r, fx_rule_in(r, 0)->dtype, fx_rule_in(r, 0)->rank, dims);
 }
 
 bool fx_shape_select_and_scatter(fx_rule *r) {
@@ -165,8 +168,8 @@ bool fx_shape_sort(fx_rule *r) {
         return false;
     const fx_graph *f = r->region[0];
     if (f->n_result != 1 || f->results[0]->spec.rank || f->results[0]->spec.dtype != FX_BOOL)
-        return fx_rule_fail(r, "region results; expected one bool[]; got %d%s%s", f->n_result, f->n_result ? ", first " : "",
-                            f->n_result ? fx_spec_text(&f->results[0]->spec) : "");
+        return fx_rule_fail(r, "region results; expected one bool[]; got %d%s%s", f->n_result,
+                            f->n_result ? ", first " : "", f->n_result ? fx_spec_text(&f->results[0]->spec) : "");
     fx_spec *results = fx_rule_tuple(r, r->n_in);
     for (int i = 0; results && i < r->n_in; i++)
         results[i] = *fx_rule_in(r, i);

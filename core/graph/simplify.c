@@ -1,6 +1,6 @@
 /* simplify.c - rebuilds a graph, live nodes only, applying rules.def, folding constants and dropping what control flow
- * computes in vain, until a pass changes nothing. Regions are simplified like graphs. Equal subexpressions become one node
- * because fx_build interns. */
+ * computes in vain, until a pass changes nothing. Regions are simplified like graphs. Equal subexpressions become one
+ * node because fx_build interns. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@ typedef struct pass {
     const fx_rules *rules;
     const fx_graph *from;
     fx_graph *to;
-    fx_node **map;      /* by id in from */
+    fx_node **map; /* by id in from */
     bool *live;
-    bool **used;        /* of a live tuple node: which results are projected */
-    int **place;        /* of a rebuilt control node: old result -> new */
+    bool **used; /* of a live tuple node: which results are projected */
+    int **place; /* of a rebuilt control node: old result -> new */
     int *fired;
     int depth;
 } pass;
@@ -64,7 +64,8 @@ static fx_node *rebuild_control(pass *p, const fx_node *n, fx_node **in) {
 
 /* Arrays without elements need no computing. */
 static bool is_empty(const fx_node *n) {
-    return n->op != FX_OP_parameter && n->op != FX_OP_constant && n->spec.dtype != FX_TUPLE && fx_spec_count(&n->spec) == 0;
+    return n->op != FX_OP_parameter && n->op != FX_OP_constant && n->spec.dtype != FX_TUPLE &&
+           fx_spec_count(&n->spec) == 0;
 }
 
 static fx_node *rebuild(pass *p, const fx_node *n, fx_node **in) {
@@ -118,8 +119,15 @@ static void run(pass *p) {
 
 static fx_status one_pass(const fx_rules *rules, const fx_graph *g, fx_graph **out, int *fired, int depth) {
     size_t n = (size_t)g->n_node + 1;
-    pass p = {rules, g, fx_graph_new(NULL), calloc(n, sizeof(fx_node *)), calloc(n, sizeof(bool)), calloc(n, sizeof(bool *)),
-              calloc(n, sizeof(int *)), fired, depth};
+    pass p = {rules,
+              g,
+              fx_graph_new(NULL),
+              calloc(n, sizeof(fx_node *)),
+              calloc(n, sizeof(bool)),
+              calloc(n, sizeof(bool *)),
+              calloc(n, sizeof(int *)),
+              fired,
+              depth};
     fx_node **results = malloc(sizeof *results * (size_t)(g->n_result + 1));
     fx_status status = FX_OK;
     if (!p.to || !p.map || !p.live || !p.used || !p.place || !results || !mark(&p))
@@ -182,4 +190,6 @@ fx_status fx_graph_simplify_counted(const fx_graph *g, fx_graph **out, int *fire
     return status;
 }
 
-fx_status fx_graph_simplify(const fx_graph *g, fx_graph **out) { return fx_graph_simplify_counted(g, out, NULL); }
+fx_status fx_graph_simplify(const fx_graph *g, fx_graph **out) {
+    return fx_graph_simplify_counted(g, out, NULL);
+}

@@ -1,5 +1,5 @@
-/* simplify_control.c - control flow computes only what is used: results of cond and scan that no one takes, and operands that
- * no region reads, are dropped from the op and from its regions. */
+/* simplify_control.c - control flow computes only what is used: results of cond and scan that no one takes, and
+ * operands that no region reads, are dropped from the op and from its regions. */
 #include <stdlib.h>
 
 #include "core/base/error.h"
@@ -19,7 +19,8 @@ static void mark_read(const fx_graph *f, bool *read) {
 /* f with some parameters and results only. */
 static fx_graph *subset(const fx_graph *f, const bool *keep_param, const bool *keep_result) {
     fx_graph *g = fx_graph_new(NULL);
-    fx_node **args = malloc(sizeof *args * (size_t)(f->n_param + 1)), **results = malloc(sizeof *results * (size_t)(f->n_result + 1));
+    fx_node **args = malloc(sizeof *args * (size_t)(f->n_param + 1)),
+            **results = malloc(sizeof *results * (size_t)(f->n_result + 1));
     int n = 0;
     for (int i = 0; g && args && i < f->n_param; i++)
         args[i] = keep_param[i] ? fx_graph_param(g, &f->params[i]->spec) : NULL;

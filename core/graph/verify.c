@@ -20,8 +20,14 @@ static fx_status verify_param(const fx_graph *g, const fx_node *n, uint32_t i) {
 
 /* Runs the shape rule again, with `scratch` for its errors and memory, and compares. */
 static fx_status verify_rule(fx_graph *scratch, const fx_node *n) {
-    fx_rule r = {.g = scratch, .op = n->op, .n_in = n->n_in, .n_attr = n->n_attr, .n_region = n->n_region,
-                 .in = n->in, .attr = n->attr, .region = n->region};
+    fx_rule r = {.g = scratch,
+                 .op = n->op,
+                 .n_in = n->n_in,
+                 .n_attr = n->n_attr,
+                 .n_region = n->n_region,
+                 .in = n->in,
+                 .attr = n->attr,
+                 .region = n->region};
     if (!fx_rule_run(&r)) {
         fx_fail(FX_INTERNAL, "%s", scratch->error);
         return fx_fail_context(FX_INTERNAL, "graph, node %%%u", n->id);
