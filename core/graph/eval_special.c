@@ -66,7 +66,7 @@ static long double positive(long double x) {
 
 double fx_eval_digamma(double v) {
     long double x = (long double)v;
-    if (v <= 0) { /* reflection; NaN at the poles, as XLA gives, 0 among them */
+    if (v <= 0) { /* reflection; poles at 0 and at the negative integers */
         long double part = x - roundl(x);
         if (part == 0 || isinf(v))
             return (double)NAN;
