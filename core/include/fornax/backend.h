@@ -139,7 +139,7 @@ typedef struct fx_backend {
     /* Nanoseconds of the list's timestamps on the device's clock, after its last submission has finished. */
     fx_status (*cmds_read_timestamps)(fx_cmds *c, uint64_t *ns, int capacity, int *count);
 
-    /* Queues the lists in order. *ticket: grows by submission. */
+    /* Queues the lists in order. *ticket: grows by submission; with no list, the ticket of all work so far. */
     fx_status (*submit)(fx_bdevice *d, int n, fx_cmds *const *lists, uint64_t *ticket);
     /* Waits until `ticket` has happened. timeout_ns UINT64_MAX: for ever (but device loss ends it).
      * *done false after a time-out. */
