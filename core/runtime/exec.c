@@ -237,7 +237,7 @@ static fx_status copy_inputs(fx_exec *e, const fx_binding *to, const fx_binding 
 
 static fx_status submit(fx_exec *e, const fx_binding *bind, int n_bind) {
     if (!e->loaded->host_control) {
-        fx_stream *s;
+        fx_stream *s = NULL;
         FX_TRY(find_recording(e, bind, n_bind, &s));
         return fx_stream_submit(s, &e->ticket);
     }
