@@ -167,7 +167,7 @@ static fx_status emit_step(fx_stream *s, const fx_loaded *l, int i, const fx_bin
     case FX_STEP_KERNEL: return fx_stream_dispatch(s, step, l->kernels[step->kernel], bind);
     case FX_STEP_COPY: return fx_stream_copy(s, &bind[0], &bind[1], step->bytes);
     case FX_STEP_FILL: return fx_stream_fill(s, &bind[0], step->bytes, step->word);
-    default: return fx_emit_control(s, l, i, bind);
+    default: return fx_stream_control(s, l, i, bind);
     }
 }
 

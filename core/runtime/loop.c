@@ -154,7 +154,7 @@ static fx_status emit_scan(fx_stream *s, const fx_loaded *l, int i, const fx_bin
     return FX_OK;
 }
 
-fx_status fx_emit_control(fx_stream *s, const fx_loaded *l, int i, const fx_binding *bind) {
+fx_status fx_stream_control(fx_stream *s, const fx_loaded *l, int i, const fx_binding *bind) {
     const fx_step *step = &l->program->steps[i];
     if (step->kind == FX_STEP_COND)
         return emit_cond(s, l, i, bind);

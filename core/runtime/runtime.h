@@ -102,7 +102,7 @@ fx_status fx_stream_submit(fx_stream *s, uint64_t *ticket);
  * must look at a value. */
 fx_status fx_emit(fx_stream *s, const fx_loaded *l, const fx_binding *params, const fx_binding *results);
 /* The same for one control-flow step (loop.c). bind[i] is where the step's argument i is. */
-fx_status fx_emit_control(fx_stream *s, const fx_loaded *l, int step, const fx_binding *bind);
+fx_status fx_stream_control(fx_stream *s, const fx_loaded *l, int step, const fx_binding *bind);
 /* Bytes of l->loop[step]. */
 uint64_t fx_loop_bytes(const fx_device_caps *caps, const fx_program *p, const fx_step *step);
 

@@ -209,7 +209,9 @@ FX_API fx_val fx_random_bernoulli(fx_val key, double p, int rank, const int64_t 
 FX_API fx_val fx_random_truncated_normal(fx_val key, double lo, double hi, fx_spec spec);
 FX_API fx_val fx_random_permutation(fx_val key, int64_t n);      /* s32[n] */
 
-/* Every call above also records its file and line, for error texts. */
+/* Every call above also records its file and line, for error texts: trace_location.h wraps each in a macro that calls
+ * this. Thread-local. `file` must live as long as the program, as __FILE__ does. */
+FX_API void fx_trace_here(const char *file, int line);
 #ifndef FORNAX_NO_LOCATIONS
 #include <fornax/trace_location.h>
 #endif

@@ -3,19 +3,6 @@
 #ifndef FORNAX_TRACE_LOCATION_H
 #define FORNAX_TRACE_LOCATION_H
 
-#include <fornax/base.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* For the macros of this file. Thread-local. `file` must live as long as the program (__FILE__ does). */
-FX_API void fx_trace_here(const char *file, int line);
-
-#ifdef __cplusplus
-}
-#endif
-
 #define FX_HERE(call) (fx_trace_here(__FILE__, __LINE__), call)
 #define fx_abs(...) FX_HERE((fx_abs)(__VA_ARGS__))
 #define fx_neg(...) FX_HERE((fx_neg)(__VA_ARGS__))
