@@ -1,27 +1,345 @@
-/* fuse.c - which values are stored and how they are grouped into kernels. */
+/* fuse.c - groups: every stored value starts as a kernel of its own, then kernels merge while a dry run says
+ * that one kernel can do the work of both and no cycle arises; at last, what only its own kernel reads is
+ * no longer stored.
+ *
+ * Order of merging: products take their epilogues, reductions their neighbours along rows, pointwise
+ * kernels each other; then siblings that read the same arrays. */
 #include "core/compile/fuse.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/compile/fuse_graph.h"
 
-static bool is_free(const fx_node *n) {
-    return fx_op_get(n->op)->view || n->op == FX_OP_constant || n->op == FX_OP_parameter ||
-           n->op == FX_OP_optimization_barrier;
+enum { MAX_OUT = 24, MAX_INNER = 12 };
+
+typedef struct part {
+    fx_group_kind kind;
+    int n_out, n_inner;
+    fx_value out[MAX_OUT];
+    fx_node *inner[MAX_INNER];
+    int64_t cols[MAX_OUT];
+    int n_dep, cap_dep;
+    int *dep;      /* values that it reads, by value id; unique */
+    int mark;
+    bool dead;
+} part;
+
+typedef struct fuser {
+    fx_graph *g;
+    fx_values *vs;
+    const fx_device_caps *caps;
+    part *parts;
+    int n_part;
+    int *owner;    /* by value id: the part that makes it, -1 */
+    int *seen;     /* by value id: stamp of the latest walk */
+    int stamp;
+    bool *needed;  /* by node */
+    bool failed;
+} fuser;
+
+/* ---- what a part reads ---- */
+
+static void add_dep(fuser *f, part *p, int value) {
+    if (p->n_dep == p->cap_dep) {
+        int cap = p->cap_dep ? 2 * p->cap_dep : 8;
+        int *d = realloc(p->dep, sizeof *d * (size_t)cap);
+        if (!d) {
+            f->failed = true;
+            return;
+        }
+        p->dep = d;
+        p->cap_dep = cap;
+    }
+    p->dep[p->n_dep++] = value;
 }
 
-/* A literal of many elements, or a single one that must be in memory. Splats are written where they are used. */
-static bool is_literal_buffer(const fx_node *n, bool needed) {
-    const fx_attr *a = fx_attr_get(n, FX_ATTR_value);
-    if (n->op != FX_OP_constant || !a)
+static void walk(fuser *f, part *p, fx_node *n, bool root) {
+    fx_value v = root ? (fx_value){n, 0} : fx_value_of(n);
+    int id = fx_value_id(f->vs, v);
+    if (f->seen[id] == f->stamp)
+        return;
+    f->seen[id] = f->stamp;
+    if (!root && f->vs->buffer[id] >= 0) {
+        add_dep(f, p, id);
+        return;
+    }
+    for (int j = 0; j < v.node->n_in; j++)
+        walk(f, p, v.node->in[j], false);
+}
+
+static void find_deps(fuser *f, part *p) {
+    p->n_dep = 0;
+    f->stamp++;
+    for (int i = 0; i < p->n_inner; i++)
+        walk(f, p, p->inner[i], true);
+    for (int i = 0; i < p->n_out; i++)
+        walk(f, p, p->out[i].node, true);
+}
+
+/* ---- order ---- */
+
+/* Is `to` reachable from `from` against the dependences, through parts other than skip? */
+static bool reaches(fuser *f, int from, int to, int skip) {
+    part *p = &f->parts[from];
+    for (int i = 0; i < p->n_dep; i++) {
+        int o = f->owner[p->dep[i]];
+        if (o < 0 || o == from || o == skip || f->parts[o].mark == f->stamp)
+            continue;
+        if (o == to)
+            return true;
+        f->parts[o].mark = f->stamp;
+        if (reaches(f, o, to, skip))
+            return true;
+    }
+    return false;
+}
+
+/* Would one kernel in the place of a and b need its own result through a third? */
+static bool cyclic(fuser *f, int a, int b) {
+    for (int way = 0; way < 2; way++) {
+        int from = way ? b : a, to = way ? a : b;
+        part *p = &f->parts[from];
+        f->stamp++;
+        for (int i = 0; i < p->n_dep; i++) {
+            int o = f->owner[p->dep[i]];
+            if (o < 0 || o == to || o == from || f->parts[o].mark == f->stamp)
+                continue;
+            f->parts[o].mark = f->stamp;
+            if (reaches(f, o, to, from))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* ---- merging ---- */
+
+static int by_id(const void *a, const void *b) {
+    const fx_node *x = *(fx_node *const *)a, *y = *(fx_node *const *)b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+static int by_value(const void *a, const void *b) {
+    const fx_value *x = a, *y = b;
+    return x->node->id != y->node->id ? (x->node->id > y->node->id) - (x->node->id < y->node->id) : x->result - y->result;
+}
+
+/* The union as a part in *m, if a kernel of some kind can be it. */
+static bool unite(fuser *f, const part *a, const part *b, part *m) {
+    if (a->n_out + b->n_out > MAX_OUT || a->n_inner + b->n_inner > MAX_INNER)
         return false;
-    return (size_t)a->count != fx_dtype_size(n->spec.dtype) || (needed && fx_spec_count(&n->spec) == 1);
+    memset(m, 0, sizeof *m);
+    m->n_out = a->n_out + b->n_out;
+    memcpy(m->out, a->out, sizeof *a->out * (size_t)a->n_out);
+    memcpy(m->out + a->n_out, b->out, sizeof *b->out * (size_t)b->n_out);
+    m->n_inner = a->n_inner + b->n_inner;
+    memcpy(m->inner, a->inner, sizeof *a->inner * (size_t)a->n_inner);
+    memcpy(m->inner + a->n_inner, b->inner, sizeof *b->inner * (size_t)b->n_inner);
+    qsort(m->out, (size_t)m->n_out, sizeof *m->out, by_value);
+    qsort(m->inner, (size_t)m->n_inner, sizeof *m->inner, by_id);
+    m->kind = a->kind > b->kind ? a->kind : b->kind;
+    switch (m->kind) {
+    case FX_GROUP_POINTWISE:
+        return fx_fuse_fits_pointwise(f->vs, f->caps, m->n_out, m->out);
+    case FX_GROUP_REDUCE:
+        return fx_fuse_fits_rows(f->vs, f->caps, m->n_out, m->out, m->n_inner, m->inner, m->cols);
+    case FX_GROUP_CONTRACT:
+        return m->n_inner == 1 && fx_fuse_fits_contract(f->vs, f->caps, m->n_out, m->out, m->inner[0]);
+    default:
+        return false;
+    }
 }
 
-fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena,
-                  fx_fusion *out) {
-    (void)caps;
-    (void)opt;
+/* One lane team a row pays when there are enough rows, or when nothing wide follows the reductions. */
+static bool worth_rows(const part *m) {
+    int64_t rows = fx_spec_count(&m->inner[0]->spec), cols = 1;
+    for (int i = 0; i < m->n_out; i++)
+        cols = cols > m->cols[i] ? cols : m->cols[i];
+    return cols == 1 || rows >= 32 || rows * cols <= 16384;
+}
+
+static bool merge(fuser *f, int ia, int ib) {
+    part *a = &f->parts[ia], *b = &f->parts[ib], m;
+    if (a->kind > FX_GROUP_CONTRACT || b->kind > FX_GROUP_CONTRACT || cyclic(f, ia, ib) || !unite(f, a, b, &m))
+        return false;
+    if (m.kind == FX_GROUP_REDUCE && !worth_rows(&m))
+        return false;
+    m.dep = a->dep;
+    m.cap_dep = a->cap_dep;
+    free(b->dep);
+    memset(b, 0, sizeof *b);
+    b->dead = true;
+    *a = m;
+    for (int i = 0; i < a->n_out; i++)
+        f->owner[fx_value_id(f->vs, a->out[i])] = ia;
+    find_deps(f, a);
+    return true;
+}
+
+/* Merges consumers of one kind into the parts that make what they read, until nothing changes. */
+static void vertical(fuser *f, fx_group_kind producer, fx_group_kind consumer) {
+    for (bool again = true; again && !f->failed;) {
+        again = false;
+        for (int b = 0; b < f->n_part; b++) {
+            if (f->parts[b].dead || f->parts[b].kind != consumer)
+                continue;
+            for (int i = 0; i < f->parts[b].n_dep; i++) {
+                int a = f->owner[f->parts[b].dep[i]];
+                if (a < 0 || a == b || f->parts[a].kind != producer)
+                    continue;
+                /* the product or reduction keeps its place unless a pointwise part leads into it */
+                if (merge(f, a, b)) {
+                    again = true;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+static bool large(const fuser *f, int value, double least) {
+    for (int i = 0; i < f->g->n_node; i++)
+        if (f->vs->base[i] <= value && value < f->vs->base[i] + fx_result_count(f->g->nodes[i]))
+            return (double)fx_spec_count(fx_result_spec(f->g->nodes[i], value - f->vs->base[i])) >= least;
+    return false;
+}
+
+static bool share_input(fuser *f, const part *a, const part *b, double least) {
+    for (int i = 0; i < a->n_dep; i++)
+        for (int j = 0; j < b->n_dep; j++)
+            if (a->dep[i] == b->dep[j] && large(f, a->dep[i], least))
+                return true;
+    return false;
+}
+
+static bool same_domain(const part *a, const part *b) {
+    const fx_spec *x = &a->inner[0]->in[0]->spec, *y = &b->inner[0]->in[0]->spec;
+    return fx_spec_count(x) == fx_spec_count(y) && fx_spec_count(&a->inner[0]->spec) == fx_spec_count(&b->inner[0]->spec);
+}
+
+static void siblings(fuser *f, fx_group_kind kind) {
+    for (int a = 0; a < f->n_part && !f->failed; a++)
+        for (int b = a + 1; b < f->n_part && !f->parts[a].dead; b++) {
+            part *x = &f->parts[a], *y = &f->parts[b];
+            if (x->kind != kind || y->kind != kind || y->dead || (kind == FX_GROUP_REDUCE && !same_domain(x, y)))
+                continue;
+            fx_value v = x->out[0];
+            double least = kind == FX_GROUP_REDUCE ? (double)fx_spec_count(&x->inner[0]->in[0]->spec) : (double)fx_spec_count(fx_value_spec(v));
+            if (share_input(f, x, y, least / 2))
+                merge(f, a, b);
+        }
+}
+
+/* ---- the passes ---- */
+
+static fx_status seed(fuser *f) {
+    for (int i = 0; i < f->g->n_node; i++) {
+        fx_node *n = f->g->nodes[i];
+        fx_fuse_class c = fx_fuse_classify(n);
+        int n_out = fx_result_count(n);
+        if (f->vs->buffer[f->vs->base[i]] < 0 || c == FX_FUSE_ALIAS)
+            continue;
+        if (c == FX_FUSE_LEAF && (n->op == FX_OP_parameter || !fx_fuse_is_splat(n) || fx_spec_count(&n->spec) == 1))
+            continue;
+        if (n_out > MAX_OUT)
+            n_out = MAX_OUT; /* only control flow: groups for it take the results from the node */
+        part *p = &f->parts[f->n_part];
+        p->kind = c == FX_FUSE_REDUCE    ? FX_GROUP_REDUCE
+                  : c == FX_FUSE_DOT     ? FX_GROUP_CONTRACT
+                  : c == FX_FUSE_OPAQUE || c == FX_FUSE_LOOP ? FX_GROUP_SPECIAL
+                  : c == FX_FUSE_CONTROL ? FX_GROUP_CONTROL
+                                         : FX_GROUP_POINTWISE;
+        p->n_out = n_out;
+        for (int r = 0; r < fx_result_count(n); r++) {
+            if (r < n_out)
+                p->out[r] = (fx_value){n, r};
+            f->owner[f->vs->base[i] + r] = f->n_part;
+            p->cols[r < n_out ? r : 0] = 1;
+        }
+        if (p->kind != FX_GROUP_POINTWISE) {
+            p->n_inner = 1;
+            p->inner[0] = n;
+        }
+        f->n_part++;
+    }
+    for (int i = 0; i < f->n_part; i++)
+        find_deps(f, &f->parts[i]);
+    return f->failed ? fx_fail_oom(0) : FX_OK;
+}
+
+/* What only its own part reads need not be stored. */
+static void drop(fuser *f) {
+    bool *read = calloc((size_t)f->vs->count + 1, sizeof *read);
+    if (!read) {
+        f->failed = true;
+        return;
+    }
+    for (int i = 0; i < f->n_part; i++)
+        for (int j = 0; j < f->parts[i].n_dep && !f->parts[i].dead; j++)
+            if (f->owner[f->parts[i].dep[j]] != i)
+                read[f->parts[i].dep[j]] = true;
+    for (int i = 0; i < f->n_part; i++) {
+        part *p = &f->parts[i];
+        int n = 0;
+        for (int j = 0; j < p->n_out && p->kind <= FX_GROUP_CONTRACT; j++) {
+            int id = fx_value_id(f->vs, p->out[j]);
+            if (read[id] || f->needed[p->out[j].node->id]) {
+                p->cols[n] = p->cols[j];
+                p->out[n++] = p->out[j];
+            } else
+                f->vs->buffer[id] = -1;
+        }
+        if (p->kind <= FX_GROUP_CONTRACT && !p->dead)
+            p->n_out = n;
+    }
+    free(read);
+}
+
+static void visit(fuser *f, int i, fx_fusion *out, fx_arena *arena) {
+    part *p = &f->parts[i];
+    if (p->mark == f->stamp || p->dead)
+        return;
+    p->mark = f->stamp;
+    for (int j = 0; j < p->n_dep; j++)
+        if (f->owner[p->dep[j]] >= 0 && f->owner[p->dep[j]] != i)
+            visit(f, f->owner[p->dep[j]], out, arena);
+    if (!p->n_out)
+        return;
+    fx_group *g = &out->groups[out->n_group];
+    g->kind = p->kind;
+    g->n_out = p->n_out;
+    g->n_inner = p->n_inner;
+    g->out = fx_arena_copy(arena, p->out, sizeof *p->out * (size_t)p->n_out);
+    g->out_cols = fx_arena_copy(arena, p->cols, sizeof *p->cols * (size_t)p->n_out);
+    g->inner = fx_arena_copy(arena, p->inner, sizeof *p->inner * (size_t)p->n_inner);
+    g->rows = p->kind == FX_GROUP_REDUCE ? fx_spec_count(&p->inner[0]->spec) : 0;
+    g->order = out->n_group++;
+}
+
+static bool *find_needed(fx_graph *g, bool no_fusion, fx_arena *arena) {
+    bool *needed = FX_ARENA_ARRAY(arena, bool, g->n_node + 1);
+    if (!needed)
+        return NULL;
+    for (int i = 0; i < g->n_result; i++) { /* a reshape of a stored value shares its buffer */
+        fx_value v = fx_value_of(g->results[i]);
+        while (v.node->op == FX_OP_reshape)
+            v = fx_value_of(v.node->in[0]);
+        needed[v.node->id] = true;
+    }
+    for (int i = 0; i < g->n_node; i++) {
+        fx_node *n = g->nodes[i];
+        fx_fuse_class c = fx_fuse_classify(n);
+        bool all = c == FX_FUSE_CONTROL || c == FX_FUSE_OPAQUE || n->op == FX_OP_optimization_barrier;
+        for (int j = 0; j < n->n_in && all; j++)
+            needed[fx_value_of(n->in[j]).node->id] = true;
+        if (no_fusion && c != FX_FUSE_VIEW && c != FX_FUSE_ALIAS && !fx_fuse_is_splat(n))
+            needed[i] = true;
+    }
+    return needed;
+}
+
+fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena, fx_fusion *out) {
     fx_values *vs = &out->values;
     vs->graph = g;
     vs->base = FX_ARENA_ARRAY(arena, int, g->n_node + 1);
@@ -32,45 +350,33 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
         vs->count += fx_result_count(g->nodes[i]);
     }
     vs->buffer = FX_ARENA_ARRAY(arena, int, vs->count + 1);
+    fuser f = {.g = g, .vs = vs, .caps = caps};
+    f.owner = FX_ARENA_ARRAY(arena, int, vs->count + 1);
+    f.seen = FX_ARENA_ARRAY(arena, int, vs->count + 1);
+    f.needed = find_needed(g, opt->no_fusion, arena);
+    f.parts = FX_ARENA_ARRAY(arena, part, g->n_node + 1);
     out->groups = FX_ARENA_ARRAY(arena, fx_group, g->n_node + 1);
-    if (!vs->buffer || !out->groups)
+    if (!vs->buffer || !f.owner || !f.seen || !f.needed || !f.parts || !out->groups)
         return fx_fail_oom(0);
     for (int i = 0; i < vs->count; i++)
-        vs->buffer[i] = -1;
-    bool *needed = FX_ARENA_ARRAY(arena, bool, g->n_node + 1);
-    for (int i = 0; i < g->n_result; i++)
-        needed[fx_value_of(g->results[i]).node->id] = true;
-    for (int i = 0; i < g->n_node; i++) {
-        fx_node *n = g->nodes[i];
-        bool control = n->op == FX_OP_cond || n->op == FX_OP_while || n->op == FX_OP_scan;
-        for (int j = 0; j < n->n_in &&
-                        (control || n->op == FX_OP_sort || n->op == FX_OP_top_k || n->op == FX_OP_optimization_barrier);
-             j++)
-            needed[fx_value_of(n->in[j]).node->id] = true;
+        vs->buffer[i] = f.owner[i] = -1;
+    FX_TRY(fx_fuse_choose(g, vs, f.needed, arena));
+    fx_status st = seed(&f);
+    if (st == FX_OK && !opt->no_fusion) {
+        vertical(&f, FX_GROUP_CONTRACT, FX_GROUP_POINTWISE);
+        vertical(&f, FX_GROUP_REDUCE, FX_GROUP_REDUCE);
+        vertical(&f, FX_GROUP_REDUCE, FX_GROUP_POINTWISE);
+        vertical(&f, FX_GROUP_REDUCE, FX_GROUP_REDUCE);
+        vertical(&f, FX_GROUP_POINTWISE, FX_GROUP_REDUCE);
+        vertical(&f, FX_GROUP_POINTWISE, FX_GROUP_POINTWISE);
+        siblings(&f, FX_GROUP_REDUCE);
+        siblings(&f, FX_GROUP_POINTWISE);
+        drop(&f);
     }
-    for (int i = 0; i < g->n_node; i++) {
-        fx_node *n = g->nodes[i];
-        if (n->op == FX_OP_project || n->op == FX_OP_optimization_barrier)
-            continue;
-        if (n->op == FX_OP_parameter || is_literal_buffer(n, needed[i])) {
-            vs->buffer[vs->base[i]] = 0;
-            continue;
-        }
-        if (is_free(n) && !needed[i])
-            continue;
-        fx_group *grp = &out->groups[out->n_group++];
-        grp->n_out = fx_result_count(n);
-        grp->out = FX_ARENA_ARRAY(arena, fx_value, grp->n_out);
-        for (int r = 0; r < grp->n_out; r++) {
-            grp->out[r] = (fx_value){n, r};
-            vs->buffer[vs->base[i] + r] = 0;
-        }
-        bool control = n->op == FX_OP_cond || n->op == FX_OP_while || n->op == FX_OP_scan;
-        if (control || n->op == FX_OP_sort || n->op == FX_OP_top_k) {
-            grp->kind = control ? FX_GROUP_CONTROL : FX_GROUP_SPECIAL;
-            grp->n_inner = 1;
-            grp->inner = fx_arena_copy(arena, &n, sizeof(n));
-        }
-    }
-    return FX_OK;
+    f.stamp++;
+    for (int i = 0; i < f.n_part && st == FX_OK; i++)
+        visit(&f, i, out, arena);
+    for (int i = 0; i < f.n_part; i++)
+        free(f.parts[i].dep);
+    return st == FX_OK && (f.failed || arena->failed) ? fx_fail_oom(0) : st;
 }

@@ -60,6 +60,7 @@ fx_status fx_prepare(const fx_graph *g, fx_graph **out) {
         fx_graph_unref(flat);
         return st;
     }
-    *out = flat;
-    return FX_OK;
+    st = fx_graph_simplify(flat, out);
+    fx_graph_unref(flat);
+    return st;
 }

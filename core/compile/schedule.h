@@ -30,6 +30,8 @@ extern const fx_schedule *const fx_schedules[]; /* ends with NULL */
 
 extern const fx_schedule fx_schedule_pointwise;
 extern const fx_schedule fx_schedule_sort;
+extern const fx_schedule fx_schedule_row;
+extern const fx_schedule fx_schedule_contract;
 
 /* The linear number of the workgroup when the grid has n of them: sets e->groups, folding what exceeds the
  * device's limit into y. Where n doesn't fill the folded grid, surplus workgroups get numbers >= n: guard. */
