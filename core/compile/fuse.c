@@ -20,8 +20,8 @@ typedef struct part {
     fx_value out[MAX_OUT];
     fx_node *inner[MAX_INNER];
     int64_t cols[MAX_OUT];
-    int n_dep, cap_dep;
-    int *dep;      /* values that it reads, by value id; unique */
+    int n_dep, cap_dep, n_inner_dep; /* the first n_inner_dep are (also) read below the inner nodes */
+    int *dep;                        /* values that it reads, by value id; unique */
     int mark;
     bool dead;
 } part;
@@ -32,10 +32,11 @@ typedef struct fuser {
     const fx_device_caps *caps;
     part *parts;
     int n_part;
-    int *owner;    /* by value id: the part that makes it, -1 */
-    int *seen;     /* by value id: stamp of the latest walk */
+    int *owner; /* by value id: the part that makes it, -1 */
+    int *seen;  /* by value id: stamp of the latest walk */
     int stamp;
-    bool *needed;  /* by node */
+    bool *needed; /* by node */
+    double *size; /* by value id: elements */
     bool failed;
 } fuser;
 
@@ -61,7 +62,7 @@ static void walk(fuser *f, part *p, fx_node *n, bool root) {
     if (f->seen[id] == f->stamp)
         return;
     f->seen[id] = f->stamp;
-    if (!root && f->vs->buffer[id] >= 0) {
+    if (!root && f->vs->buffer[id] >= 0 && (f->owner[id] < 0 || &f->parts[f->owner[id]] != p)) {
         add_dep(f, p, id);
         return;
     }
@@ -74,6 +75,7 @@ static void find_deps(fuser *f, part *p) {
     f->stamp++;
     for (int i = 0; i < p->n_inner; i++)
         walk(f, p, p->inner[i], true);
+    p->n_inner_dep = p->n_dep;
     for (int i = 0; i < p->n_out; i++)
         walk(f, p, p->out[i].node, true);
 }
@@ -122,7 +124,8 @@ static int by_id(const void *a, const void *b) {
 }
 static int by_value(const void *a, const void *b) {
     const fx_value *x = a, *y = b;
-    return x->node->id != y->node->id ? (x->node->id > y->node->id) - (x->node->id < y->node->id) : x->result - y->result;
+    return x->node->id != y->node->id ? (x->node->id > y->node->id) - (x->node->id < y->node->id)
+                                      : x->result - y->result;
 }
 
 /* The union as a part in *m, if a kernel of some kind can be it. */
@@ -198,24 +201,18 @@ static void vertical(fuser *f, fx_group_kind producer, fx_group_kind consumer) {
     }
 }
 
-static bool large(const fuser *f, int value, double least) {
-    for (int i = 0; i < f->g->n_node; i++)
-        if (f->vs->base[i] <= value && value < f->vs->base[i] + fx_result_count(f->g->nodes[i]))
-            return (double)fx_spec_count(fx_result_spec(f->g->nodes[i], value - f->vs->base[i])) >= least;
-    return false;
-}
-
 static bool share_input(fuser *f, const part *a, const part *b, double least) {
     for (int i = 0; i < a->n_dep; i++)
         for (int j = 0; j < b->n_dep; j++)
-            if (a->dep[i] == b->dep[j] && large(f, a->dep[i], least))
+            if (a->dep[i] == b->dep[j] && f->size[a->dep[i]] >= least)
                 return true;
     return false;
 }
 
 static bool same_domain(const part *a, const part *b) {
     const fx_spec *x = &a->inner[0]->in[0]->spec, *y = &b->inner[0]->in[0]->spec;
-    return fx_spec_count(x) == fx_spec_count(y) && fx_spec_count(&a->inner[0]->spec) == fx_spec_count(&b->inner[0]->spec);
+    return fx_spec_count(x) == fx_spec_count(y) &&
+           fx_spec_count(&a->inner[0]->spec) == fx_spec_count(&b->inner[0]->spec);
 }
 
 static void siblings(fuser *f, fx_group_kind kind) {
@@ -225,7 +222,8 @@ static void siblings(fuser *f, fx_group_kind kind) {
             if (x->kind != kind || y->kind != kind || y->dead || (kind == FX_GROUP_REDUCE && !same_domain(x, y)))
                 continue;
             fx_value v = x->out[0];
-            double least = kind == FX_GROUP_REDUCE ? (double)fx_spec_count(&x->inner[0]->in[0]->spec) : (double)fx_spec_count(fx_value_spec(v));
+            double least = kind == FX_GROUP_REDUCE ? (double)fx_spec_count(&x->inner[0]->in[0]->spec)
+                                                   : (double)fx_spec_count(fx_value_spec(v));
             if (share_input(f, x, y, least / 2))
                 merge(f, a, b);
         }
@@ -245,11 +243,11 @@ static fx_status seed(fuser *f) {
         if (n_out > MAX_OUT)
             n_out = MAX_OUT; /* only control flow: groups for it take the results from the node */
         part *p = &f->parts[f->n_part];
-        p->kind = c == FX_FUSE_REDUCE    ? FX_GROUP_REDUCE
-                  : c == FX_FUSE_DOT     ? FX_GROUP_CONTRACT
+        p->kind = c == FX_FUSE_REDUCE                        ? FX_GROUP_REDUCE
+                  : c == FX_FUSE_DOT                         ? FX_GROUP_CONTRACT
                   : c == FX_FUSE_OPAQUE || c == FX_FUSE_LOOP ? FX_GROUP_SPECIAL
-                  : c == FX_FUSE_CONTROL ? FX_GROUP_CONTROL
-                                         : FX_GROUP_POINTWISE;
+                  : c == FX_FUSE_CONTROL                     ? FX_GROUP_CONTROL
+                                                             : FX_GROUP_POINTWISE;
         p->n_out = n_out;
         for (int r = 0; r < fx_result_count(n); r++) {
             if (r < n_out)
@@ -296,6 +294,102 @@ static void drop(fuser *f) {
     free(read);
 }
 
+/* ---- second thoughts ---- */
+
+typedef struct chain {
+    int n_leaf, leaf[16]; /* values in memory */
+    int n_small;
+    fx_value small[4]; /* reductions that would have to be stored */
+    double work;
+    bool bad;
+} chain;
+
+/* What it takes to compute v anew, elsewhere: stored values below it, small reductions of its own kernel, work. */
+static void follow(fuser *f, fx_node *n, bool root, double count, chain *c) {
+    fx_value v = fx_value_of(n);
+    int id = fx_value_id(f->vs, v);
+    double share = (double)fx_spec_count(fx_value_spec(v)) / count;
+    if (f->seen[id] == f->stamp || c->bad)
+        return;
+    f->seen[id] = f->stamp;
+    fx_fuse_class cl = fx_fuse_classify(v.node);
+    if (!root && f->vs->buffer[id] >= 0) {
+        if (c->n_leaf == 16)
+            c->bad = true;
+        else
+            c->leaf[c->n_leaf++] = id;
+        return;
+    }
+    if (cl == FX_FUSE_REDUCE && share <= 0.125 && c->n_small < 4) {
+        c->small[c->n_small++] = v;
+        return;
+    }
+    if (cl != FX_FUSE_EW && cl != FX_FUSE_VIEW && cl != FX_FUSE_LEAF)
+        c->bad = true;
+    if (cl == FX_FUSE_EW)
+        c->work += fx_fuse_work(v.node) * (share < 1 ? share : 1);
+    for (int j = 0; j < v.node->n_in; j++)
+        follow(f, v.node->in[j], false, count, c);
+}
+
+static int find_dep(const part *p, int value) {
+    for (int i = 0; i < p->n_dep; i++)
+        if (p->dep[i] == value)
+            return i;
+    return -1;
+}
+
+/* Stops storing elementwise outputs that their readers may as well compute from what they read already. */
+static void demote(fuser *f) {
+    for (int a = 0; a < f->n_part && !f->failed; a++) {
+        part *p = &f->parts[a];
+        for (int j = 0; j < p->n_out && p->kind <= FX_GROUP_CONTRACT && !p->dead; j++) {
+            fx_value v = p->out[j];
+            int id = fx_value_id(f->vs, v);
+            double count = (double)fx_spec_count(fx_value_spec(v)), stored = 1.5,
+                   anew = 0; /* a write, and the room it takes */
+            chain c = {0};
+            if (f->needed[v.node->id] || fx_fuse_classify(v.node) != FX_FUSE_EW || count < 2)
+                continue;
+            f->stamp++;
+            follow(f, v.node, true, count, &c);
+            for (int b = 0; b < f->n_part && !c.bad; b++) {
+                const part *q = &f->parts[b];
+                int at = q->dead ? -1 : find_dep(q, id);
+                if (b == a || at < 0)
+                    continue;
+                double extra = c.work + 0.02 * c.n_small,
+                       times = q->kind == FX_GROUP_CONTRACT && at < q->n_inner_dep ? 4 : 1;
+                c.bad = q->kind > FX_GROUP_CONTRACT;
+                for (int l = 0; l < c.n_leaf; l++)
+                    if (find_dep(q, c.leaf[l]) < 0) {
+                        double share = f->size[c.leaf[l]] / count;
+                        extra += share < 1 ? share : 1;
+                    }
+                anew += times * extra;
+                stored += times;
+            }
+            if (c.bad || anew > stored || p->n_out - 1 + c.n_small > MAX_OUT)
+                continue;
+            f->vs->buffer[id] = -1;
+            f->owner[id] = -1;
+            p->out[j] = p->out[--p->n_out];
+            p->cols[j] = p->cols[p->n_out];
+            for (int s = 0; s < c.n_small; s++) {
+                int sid = fx_value_id(f->vs, c.small[s]);
+                f->vs->buffer[sid] = 0;
+                f->owner[sid] = a;
+                p->cols[p->n_out] = 1;
+                p->out[p->n_out++] = c.small[s];
+            }
+            for (int b = 0; b < f->n_part; b++)
+                if (!f->parts[b].dead && (b == a || find_dep(&f->parts[b], id) >= 0))
+                    find_deps(f, &f->parts[b]);
+            j--;
+        }
+    }
+}
+
 static void visit(fuser *f, int i, fx_fusion *out, fx_arena *arena) {
     part *p = &f->parts[i];
     if (p->mark == f->stamp || p->dead)
@@ -339,7 +433,8 @@ static bool *find_needed(fx_graph *g, bool no_fusion, fx_arena *arena) {
     return needed;
 }
 
-fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena, fx_fusion *out) {
+fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_arena *arena,
+                  fx_fusion *out) {
     fx_values *vs = &out->values;
     vs->graph = g;
     vs->base = FX_ARENA_ARRAY(arena, int, g->n_node + 1);
@@ -353,13 +448,17 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
     fuser f = {.g = g, .vs = vs, .caps = caps};
     f.owner = FX_ARENA_ARRAY(arena, int, vs->count + 1);
     f.seen = FX_ARENA_ARRAY(arena, int, vs->count + 1);
+    f.size = FX_ARENA_ARRAY(arena, double, vs->count + 1);
     f.needed = find_needed(g, opt->no_fusion, arena);
     f.parts = FX_ARENA_ARRAY(arena, part, g->n_node + 1);
     out->groups = FX_ARENA_ARRAY(arena, fx_group, g->n_node + 1);
-    if (!vs->buffer || !f.owner || !f.seen || !f.needed || !f.parts || !out->groups)
+    if (!vs->buffer || !f.owner || !f.seen || !f.size || !f.needed || !f.parts || !out->groups)
         return fx_fail_oom(0);
     for (int i = 0; i < vs->count; i++)
         vs->buffer[i] = f.owner[i] = -1;
+    for (int i = 0; i < g->n_node; i++)
+        for (int r = 0; r < fx_result_count(g->nodes[i]); r++)
+            f.size[vs->base[i] + r] = (double)fx_spec_count(fx_result_spec(g->nodes[i], r));
     FX_TRY(fx_fuse_choose(g, vs, f.needed, arena));
     fx_status st = seed(&f);
     if (st == FX_OK && !opt->no_fusion) {
@@ -372,6 +471,7 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
         siblings(&f, FX_GROUP_REDUCE);
         siblings(&f, FX_GROUP_POINTWISE);
         drop(&f);
+        demote(&f);
     }
     f.stamp++;
     for (int i = 0; i < f.n_part && st == FX_OK; i++)

@@ -9,11 +9,12 @@ typedef struct watch {
     fx_node *const *inner;
     int n_out;
     const fx_value *out;
-    fx_kx *at;       /* where inner values (and, pointwise, outputs) may be asked */
-    fx_value busy;   /* what is being computed: asking for it starts the computation */
+    fx_kx *at;     /* where inner values (and, pointwise, outputs) may be asked */
+    fx_value busy; /* what is being computed: asking for it starts the computation */
     bool started, bad, seen;
-    bool pointwise;
-    fx_kx *opaque;   /* stands for provided values */
+    bool pointwise, reducing;
+    fx_kx *row; /* rows: the row */
+    int64_t rows;
 } watch;
 
 static bool provide(fx_lower *lo, void *user, fx_value v, fx_kx *const *index, fx_kx **x) {
@@ -32,6 +33,13 @@ static bool provide(fx_lower *lo, void *user, fx_value v, fx_kx *const *index, f
     if (w->bad) { /* the answer is known: don't descend further */
         *x = fx_k_number(lo->k, fx_kir_register(s->dtype), 0);
         return true;
+    }
+    if (out && !inner && w->row && w->reducing) { /* an output that a reduction sums over: in the order it is written */
+        fx_kx *linear = fx_k_linearise(lo->k, s->rank, s->dims, index);
+        int64_t stride = 0, cols = fx_spec_count(s) / w->rows;
+        if (w->row->kop != FX_K_INT && (!fx_kx_stride(lo->k, linear, w->row, &stride) || stride != cols))
+            w->bad = true;
+        return false;
     }
     if (inner || (out && w->pointwise)) {
         if (fx_k_linearise(lo->k, s->rank, s->dims, index) != w->at)
@@ -81,7 +89,8 @@ bool fx_fuse_fits_pointwise(const fx_values *vs, const fx_device_caps *caps, int
     return finish(&arena, &k, &lo, &w);
 }
 
-bool fx_fuse_fits_contract(const fx_values *vs, const fx_device_caps *caps, int n_out, const fx_value *out, fx_node *dot) {
+bool fx_fuse_fits_contract(const fx_values *vs, const fx_device_caps *caps, int n_out, const fx_value *out,
+                           fx_node *dot) {
     fx_arena arena;
     fx_kir k;
     fx_lower lo;
@@ -98,6 +107,7 @@ bool fx_fuse_fits_contract(const fx_values *vs, const fx_device_caps *caps, int 
             continue;
         w.busy = out[i];
         w.started = w.seen = false;
+        fx_lower_forget(&lo); /* else what an earlier output asked for is not asked again */
         fx_lower_linear(&lo, out[i], w.at);
         all &= w.seen;
     }
@@ -122,6 +132,9 @@ bool fx_fuse_fits_rows(const fx_values *vs, const fx_device_caps *caps, int n_ou
     }
     begin(&arena, &k, &lo, vs, caps, &w);
     fx_kx *row = w.at = fx_k_builtin(&k, FX_KB_GROUP_X, rows);
+    w.row = row;
+    w.rows = rows;
+    w.reducing = true;
     for (int i = 0; i < n_inner && !w.bad; i++) {
         fx_kx *index[FX_MAX_RANK];
         const fx_spec *s = &inner[i]->spec;
@@ -130,6 +143,7 @@ bool fx_fuse_fits_rows(const fx_values *vs, const fx_device_caps *caps, int n_ou
         w.started = false;
         fx_lower_value(&lo, w.busy, index);
     }
+    w.reducing = false;
     for (int i = 0; i < n_out && !w.bad; i++) {
         bool is_inner = false;
         for (int j = 0; j < n_inner; j++)

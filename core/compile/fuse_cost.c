@@ -56,8 +56,8 @@ bool fx_fuse_is_splat(const fx_node *n) {
     return a && (size_t)a->count == fx_dtype_size(n->spec.dtype);
 }
 
-/* Work of one element, in memory accesses: measured on lavapipe and of the same order on GPUs. */
-static double work(const fx_node *n) {
+/* Work of one element, in memory accesses: as measured on lavapipe, less for what GPUs do far faster than they read. */
+double fx_fuse_work(const fx_node *n) {
     switch (n->op) {
     case FX_OP_exp:
     case FX_OP_log:
@@ -65,7 +65,7 @@ static double work(const fx_node *n) {
     case FX_OP_cos:
     case FX_OP_cbrt:
     case FX_OP_gather:
-        return 3;
+        return 1;
     case FX_OP_expm1:
     case FX_OP_log1p:
     case FX_OP_logistic:
@@ -75,18 +75,18 @@ static double work(const fx_node *n) {
     case FX_OP_pow:
     case FX_OP_atan2:
     case FX_OP_erf_inv:
-        return 5;
+        return 2;
     case FX_OP_lgamma:
     case FX_OP_digamma:
         return 20;
     case FX_OP_div:
     case FX_OP_rem:
-        return fx_dtype_is_float(n->spec.dtype) ? 0.5 : 5;
+        return fx_dtype_is_float(n->spec.dtype) ? 0.3 : 5;
     case FX_OP_sqrt:
     case FX_OP_rsqrt:
-        return 0.5;
+        return 0.3;
     default:
-        return fx_fuse_classify(n) == FX_FUSE_VIEW ? 0.1 : 0.2;
+        return fx_fuse_classify(n) == FX_FUSE_VIEW ? 0.05 : 0.1;
     }
 }
 
@@ -119,20 +119,43 @@ static double asked(const fx_node *n, int j) {
     return 8 * count_of(n->in[j]); /* windows and running reductions read each element several times */
 }
 
+/* Is n an elementwise function of a product that nothing else reads? Then it takes the product's place in memory. */
+static bool ends_product(const fx_node *n, const int *users) {
+    for (int j = 0; j < n->n_in; j++) {
+        const fx_node *x = n->in[j];
+        while (x->op == FX_OP_reshape && users[x->id] == 1)
+            x = x->in[0];
+        if (fx_fuse_classify(x) == FX_FUSE_DOT && users[x->id] == 1 &&
+            fx_spec_count(&x->spec) == fx_spec_count(&n->spec) && n->op != FX_OP_gather &&
+            n->op != FX_OP_dynamic_slice && n->op != FX_OP_dynamic_update_slice)
+            return true;
+    }
+    return false;
+}
+
 fx_status fx_fuse_choose(fx_graph *g, fx_values *vs, const bool *needed, fx_arena *arena) {
+    int *users = FX_ARENA_ARRAY(arena, int, g->n_node + 1);
     use *uses = FX_ARENA_ARRAY(arena, use, g->n_node + 1);
-    double *cost = FX_ARENA_ARRAY(arena, double, g->n_node + 1); /* of one element, computed from what is surely stored */
-    if (!uses || !cost)
+    double *cost =
+        FX_ARENA_ARRAY(arena, double, g->n_node + 1); /* of one element, computed from what is surely stored */
+    if (!uses || !cost || !users)
         return fx_fail_oom(0);
+    for (int i = 0; i < g->n_node; i++)
+        for (int j = 0; j < g->nodes[i]->n_in; j++)
+            users[g->nodes[i]->in[j]->id]++;
+    for (int i = 0; i < g->n_result; i++)
+        users[g->results[i]->id]++;
     for (int i = 0; i < g->n_node; i++) {
         fx_node *n = g->nodes[i];
         fx_fuse_class c = fx_fuse_classify(n);
         if (c == FX_FUSE_LEAF)
             cost[i] = fx_fuse_is_splat(n) ? 0 : 1;
         else if (c != FX_FUSE_EW && c != FX_FUSE_VIEW)
-            cost[i] = c == FX_FUSE_ALIAS && n->op == FX_OP_project && n->in[0]->op == FX_OP_optimization_barrier ? cost[fx_value_of(n).node->id] : 1;
+            cost[i] = c == FX_FUSE_ALIAS && n->op == FX_OP_project && n->in[0]->op == FX_OP_optimization_barrier
+                          ? cost[fx_value_of(n).node->id]
+                          : 1;
         else {
-            cost[i] = work(n);
+            cost[i] = fx_fuse_work(n);
             for (int j = 0; j < n->n_in; j++) {
                 double share = count_of(n->in[j]) * 8 < count_of(n) ? 0.2 : 1; /* few values, read again and again */
                 cost[i] += share * cost[n->in[j]->id];
@@ -150,7 +173,7 @@ fx_status fx_fuse_choose(fx_graph *g, fx_values *vs, const bool *needed, fx_aren
         if (c == FX_FUSE_LEAF)
             store = n->op == FX_OP_parameter || !fx_fuse_is_splat(n) || (needed[i] && fx_spec_count(&n->spec) == 1);
         else if (c == FX_FUSE_EW)
-            store |= evals * cost[i] > count * (cost[i] + 1) + evals;
+            store |= evals * cost[i] > count * (cost[i] + 1) + evals || (evals > count && ends_product(n, users));
         else if (c != FX_FUSE_VIEW)
             store = c != FX_FUSE_ALIAS;
         for (int r = 0; r < fx_result_count(n) && store; r++)

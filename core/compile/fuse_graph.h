@@ -21,6 +21,9 @@ fx_fuse_class fx_fuse_classify(const fx_node *n);
 /* Are all elements one value that kernels write as a literal? */
 bool fx_fuse_is_splat(const fx_node *n);
 
+/* Work of computing one element of n from its operands, in reads of memory. */
+double fx_fuse_work(const fx_node *n);
+
 /* Marks in values->buffer (0 stored, -1 not) what is stored before groups merge. needed: by node, must be stored. */
 fx_status fx_fuse_choose(fx_graph *g, fx_values *vs, const bool *needed, fx_arena *arena);
 
@@ -32,6 +35,7 @@ bool fx_fuse_fits_pointwise(const fx_values *vs, const fx_device_caps *caps, int
 bool fx_fuse_fits_rows(const fx_values *vs, const fx_device_caps *caps, int n_out, const fx_value *out, int n_inner,
                        fx_node *const *inner, int64_t *out_cols);
 /* contract: the product is asked at the output's own linear index only, and by every output. */
-bool fx_fuse_fits_contract(const fx_values *vs, const fx_device_caps *caps, int n_out, const fx_value *out, fx_node *dot);
+bool fx_fuse_fits_contract(const fx_values *vs, const fx_device_caps *caps, int n_out, const fx_value *out,
+                           fx_node *dot);
 
 #endif

@@ -147,6 +147,11 @@ static void remember(fx_lower *lo, uint32_t h, fx_value v, int env, int rank, fx
     lo->memo[h] = m;
 }
 
+void fx_lower_forget(fx_lower *lo) {
+    if (lo->memo)
+        memset(lo->memo, 0, sizeof *lo->memo * MEMO_BUCKETS);
+}
+
 /* ---- regions ---- */
 
 void fx_lower_region(fx_lower *lo, fx_graph *region, fx_kx *const *args, fx_kx **results) {

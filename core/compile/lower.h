@@ -57,6 +57,9 @@ struct fx_lower {
 /* Lowers into k; memory comes from k's arena. */
 void fx_lower_init(fx_lower *lo, fx_kir *k, const fx_device_caps *caps, const fx_values *values);
 
+/* Forgets what has been computed so far. */
+void fx_lower_forget(fx_lower *lo);
+
 /* Value v at `index` (one expression a dimension). Never NULL; failures stick to lo->status. */
 fx_kx *fx_lower_value(fx_lower *lo, fx_value v, fx_kx *const *index);
 /* The same for a node that is not a tuple. */

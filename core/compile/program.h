@@ -32,10 +32,10 @@ typedef enum fx_access { FX_READ = 1, FX_WRITE = 2 } fx_access;
 
 typedef struct fx_step_arg {
     int buffer;
-    int64_t offset;   /* bytes from the buffer's start */
-    unsigned access;  /* FX_READ | FX_WRITE */
-    int in_place_of;  /* WRITE: index of an argument of this step whose memory this one may take over, since
-                         each invocation reads that one only where it later writes this one; else -1 */
+    int64_t offset;  /* bytes from the buffer's start */
+    unsigned access; /* FX_READ | FX_WRITE */
+    int in_place_of; /* WRITE: index of an argument of this step whose memory this one may take over, since
+                        each invocation reads that one only where it later writes this one; else -1 */
 } fx_step_arg;
 
 typedef enum fx_step_kind {
@@ -52,11 +52,11 @@ typedef struct fx_step {
     const char *name;     /* of the ops it fuses, for profiles: "dot_general+add+gelu" */
     const char *schedule; /* "pointwise", "row", "contract.subgroup", ... */
     int n_arg;
-    fx_step_arg *args;    /* KERNEL: in the order of the kernel's arguments */
-    int kernel;           /* index in program->kernels */
+    fx_step_arg *args; /* KERNEL: in the order of the kernel's arguments */
+    int kernel;        /* index in program->kernels */
     uint32_t groups[3];
     int64_t flops, bytes_read, bytes_written;
-    uint64_t bytes;       /* COPY, FILL */
+    uint64_t bytes; /* COPY, FILL */
     uint32_t word;
     /* control flow */
     int n_body;
@@ -72,7 +72,7 @@ typedef struct fx_program {
     fx_buffer *buffers;
     fx_kernel_text *kernels; /* no two with the same hash */
     fx_step *steps;
-    int *results;            /* buffer of each result; may be a PARAM, a CONST, or one buffer twice */
+    int *results; /* buffer of each result; may be a PARAM, a CONST, or one buffer twice */
 } fx_program;
 
 typedef struct fx_lower_options {
@@ -81,8 +81,9 @@ typedef struct fx_lower_options {
 
 /* graph -> program for a device: simplify, cse, dce, fuse, schedule, render. The graph is finished.
  * FX_UNSUPPORTED names the op and the feature that the device lacks. */
-fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt, fx_program **out);
-void fx_program_destroy(fx_program *p); /* NULL is fine */
+fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const fx_lower_options *opt,
+                            fx_program **out);
+void fx_program_destroy(fx_program *p);      /* NULL is fine */
 char *fx_program_print(const fx_program *p); /* malloc'd; a line a step */
 
 /* Bytes an array takes on the device: as on the host, but bool may be a word. Rounded up to 4. */

@@ -44,7 +44,8 @@ static fx_status emit_row(fx_emit *e, const fx_group *g) {
     for (int j = 0; j < g->n_out; j++) {
         fx_kx *at = row;
         if (g->out_cols[j] > 1)
-            at = fx_k_add(k, fx_k_mulc(k, row, g->out_cols[j]), fx_k_for(k, fx_k_int(k, 0), fx_k_int(k, g->out_cols[j]), 1, false));
+            at = fx_k_add(k, fx_k_mulc(k, row, g->out_cols[j]),
+                          fx_k_for(k, fx_k_int(k, 0), fx_k_int(k, g->out_cols[j]), 1, false));
         fx_lower_store(lo, g->out[j], at, fx_k_let(k, fx_lower_linear(lo, g->out[j], at)));
         if (g->out_cols[j] > 1)
             fx_k_end(k);
