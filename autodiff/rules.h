@@ -100,6 +100,45 @@ fx_status fx_ad_transpose(fx_graph *g, const fx_graph *f, const bool *linear, fx
                           fx_node **results, fx_node **ct_in);
 /* f with every control-flow op that mixes values which depend on the unknown parameters with others split in two. */
 fx_status fx_ad_unzip(const fx_graph *f, const bool *unknown, fx_graph **out);
+/* Tangents dt of m results that are known by their transpose only: in: residuals, then n_t tangents; bwd: (residuals...,
+ * cotangents of the results...) -> cotangents of the tangents. Only while linearising. */
+void fx_ad_linear_call(fx_graph *g, int n_residual, int n_t, fx_node *const *in, int m, const fx_spec *specs, const fx_graph *bwd,
+                       fx_node **dt);
+
+/* Splitting one control-flow node whose operands are partly unknown into a known and a linear node. */
+typedef struct fx_unzip_rule {
+    fx_graph *g;
+    const fx_node *n;
+    fx_node *const *in;
+    const bool *unknown; /* for each operand; at least one is */
+    fx_node **out;       /* answer: results in g */
+    bool *out_unknown;   /* answer; all false before */
+} fx_unzip_rule;
+void fx_unzip_scan(fx_unzip_rule *r);
+void fx_unzip_cond(fx_unzip_rule *r);
+void fx_unzip_while(fx_unzip_rule *r);
+void fx_unzip_call(fx_unzip_rule *r);
+
+/* Where the linear part of a region takes a value of the known part from. */
+typedef enum fx_residual_kind { FX_RESIDUAL_PARAM, FX_RESIDUAL_INVARIANT, FX_RESIDUAL_RESULT } fx_residual_kind;
+/* A region in two: known: known params... -> known results..., FX_RESIDUAL_RESULTs...; linear: residuals..., unknown
+ * params... -> unknown results...; invariant: known params... -> FX_RESIDUAL_INVARIANTs.... Lists live in linear. */
+typedef struct fx_ad_split {
+    fx_graph *known, *linear, *invariant;
+    int n_residual;
+    fx_residual_kind *kind;
+    int *param; /* FX_RESIDUAL_PARAM: position in the region's parameters */
+} fx_ad_split;
+/* result_unknown: in: results that are unknown in any case; out: those that are. direct: parameters that may be residuals
+ * themselves; steady: parameters of which FX_RESIDUAL_INVARIANTs are made (NULL: none). */
+fx_status fx_ad_split_region(const fx_graph *f, const bool *unknown, bool *result_unknown, const bool *direct, const bool *steady,
+                             fx_ad_split *out);
+void fx_ad_split_free(fx_ad_split *s);
+/* f with other parameters and results: new parameter j is f's params[j], or unused of type extra[-1 - params[j]] when that
+ * is negative; f's that aren't named must be unused. New result j is f's results[j]. */
+fx_status fx_ad_arrange(const fx_graph *f, int n_param, const int *params, const fx_spec *extra, int n_result, const int *results,
+                        fx_graph **out);
+
 /* f as a new graph in which batched parameters and results have a leading dimension. out_batched: in: those to be
  * batched in any case; out: those that are. */
 fx_status fx_ad_batch_graph(const fx_graph *f, const bool *batched, int64_t size, bool *out_batched, fx_graph **out);

@@ -146,3 +146,5 @@ void fx_transpose_cumulative(fx_transpose_rule *r) {
                       "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
                       fx_symbol_name(FX_GET_SYM(r->n)));
 }
+void fx_jvp_reduce_fn(fx_jvp_rule *r) { fx_rule_error(r->g, r->n, FX_UNSUPPORTED, "x"); }
+void fx_transpose_reduce_fn(fx_transpose_rule *r) { fx_rule_error(r->g, r->n, FX_UNSUPPORTED, "x"); }

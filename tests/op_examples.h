@@ -79,7 +79,7 @@ static const op_example op_examples[] = {
     {FX_OP_call, "graph(%x: f32[2]) { %t = call(%x, graph(%a: f32[2]) { %b = exp(%a) return %b, %a }) {kind=remat} "
                  "%y = project(%t) {index=0} return %y }"},
     {FX_OP_call, "graph(%x: f32[]) { %t = call(%x, graph(%a: f32[]) { %b = mul(%a, %a) return %b }, "
-                 "graph(%a: f32[], %t: f32[]) { %b = mul(%a, %a) %c = mul(%a, %t) return %b, %c }) {kind=custom_jvp} "
+                 "graph(%a: f32[], %t: f32[]) { %b = mul(%a, %a) %c = mul(%a, %t) %d = add(%c, %c) return %b, %d }) {kind=custom_jvp} "
                  "%y = project(%t) {index=0} return %y }"},
     {FX_OP_call, "graph(%x: f32[]) { %t = call(%x, graph(%a: f32[]) { %b = sin(%a) return %b }, "
                  "graph(%a: f32[]) { %b = sin(%a) %c = cos(%a) return %b, %c }, "
