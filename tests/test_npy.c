@@ -217,6 +217,66 @@ START_TEST(every_type_survives_a_round_trip_through_npy_and_npz) {
 }
 END_TEST
 
+#ifdef FX_HAVE_LIBZIP
+START_TEST(e017_npz_keeps_odd_names_and_exact_bits_and_refuses_names_it_could_not_read_back) {
+    static const uint32_t bits[2] = {0x7fc00001, 0x80000000};
+    static const double d = 0.1;
+    fx_named_tensor t[] = {{"quote\"back\\slash\xc3\xa9", FX_SPEC(FX_F32, 2), bits, 8, NULL},
+                           {"../../x", FX_SPEC(FX_F32, 1, 2), bits, 8, NULL},
+                           {"z", FX_SPEC(FX_F32, 0, 5), NULL, 0, NULL},
+                           {"d", FX_SPEC0(FX_F64), &d, 8, NULL}};
+    const char *path = scratch_path("odd.npz");
+    fx_npz *z;
+    fx_host_array a;
+    ck_assert_fx_ok(fx_npz_write(path, t, 4));
+    ck_assert_fx_ok(fx_npz_open(path, &z));
+    for (int i = 0; i < 4; i++) {
+        ck_assert_fx_ok(fx_npz_read(z, t[i].name, &a));
+        ck_assert(fx_spec_equal(&a.spec, &t[i].spec));
+        ck_assert(memcmp(a.data, t[i].data ? t[i].data : "", t[i].bytes) == 0);
+        fx_host_array_free(&a);
+    }
+    fx_npz_close(z);
+    t[1].name = "a\x01";
+    ck_assert_int_eq(fx_npz_write(path, t, 2), FX_INVALID_ARGUMENT);
+    ck_assert_error_says("control characters");
+    t[1].name = "\xff\xfe";
+    ck_assert_int_eq(fx_npz_write(path, t, 2), FX_INVALID_ARGUMENT);
+    t[1].name = "";
+    ck_assert_int_eq(fx_npz_write(path, t, 2), FX_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(an_npz_entry_that_claims_gigabytes_takes_no_memory) {
+    static float x[64];
+    fx_named_tensor t = {"x", FX_SPEC(FX_F32, 64), x, sizeof x, NULL};
+    const char *path = scratch_path("bomb.npz");
+    ck_assert_fx_ok(fx_npz_write(path, &t, 1));
+    size_t n;
+    unsigned char *file = read_whole(path, &n);
+    int patched = 0;
+    for (size_t i = 0; i + 30 < n; i++) { /* the uncompressed size in the local and the central header */
+        size_t at = memcmp(file + i, "PK\3\4", 4) == 0 ? i + 22 : memcmp(file + i, "PK\1\2", 4) == 0 ? i + 24 : 0;
+        if (at) {
+            memcpy(file + at, "\xff\xff\xff\x7f", 4);
+            patched++;
+        }
+    }
+    ck_assert_int_eq(patched, 2);
+    write_file(path, file, n);
+    free(file);
+    long peak = peak_bytes();
+    fx_npz *z;
+    fx_host_array a;
+    if (fx_npz_open(path, &z) == FX_OK) {
+        ck_assert_int_eq(fx_npz_read(z, "x", &a), FX_BAD_DATA);
+        fx_npz_close(z);
+    }
+    ck_assert_int_lt(peak_bytes() - peak, 20 << 20);
+}
+END_TEST
+#endif
+
 int main(void) {
     Suite *s = suite_create("npy");
     TCase *c = tcase_create("npy");
@@ -226,6 +286,10 @@ int main(void) {
     tcase_add_test(c, versions_byte_orders_and_fortran_order_read_as_numpy_reads_them);
     tcase_add_test(c, headers_that_numpy_would_not_write_are_refused);
     tcase_add_test(c, every_type_survives_a_round_trip_through_npy_and_npz);
+#ifdef FX_HAVE_LIBZIP
+    tcase_add_test(c, e017_npz_keeps_odd_names_and_exact_bits_and_refuses_names_it_could_not_read_back);
+    tcase_add_test(c, an_npz_entry_that_claims_gigabytes_takes_no_memory);
+#endif
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);

@@ -190,6 +190,11 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
     size_t length, bytes, name_size = t->name ? strlen(t->name) + 5 : 0;
     if (!t->name || !*t->name)
         return fx_fail(FX_INVALID_ARGUMENT, "npz: a tensor without a name");
+    for (const char *c = t->name; *c; c++)
+        if ((unsigned char)*c < 32) /* libzip could not read them back */
+            return fx_fail(FX_INVALID_ARGUMENT,
+                           "npz: the name %s has control characters; rename it or write safetensors",
+                           FX_QUOTE(t->name));
     FX_TRY(fx_npy_write_header(&t->spec, header, &length));
     FX_TRY(fx_spec_bytes(&t->spec, &bytes));
     if (bytes != t->bytes || (bytes && !t->data))
@@ -212,15 +217,15 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
         free(all);
     zip_int64_t i = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (i < 0) {
-        status =
-            zip_error_code_zip(zip_get_error(zip)) == ZIP_ER_EXISTS
-                ? fx_fail(FX_INVALID_ARGUMENT, "npz: two tensors named %s; names must be unique", FX_QUOTE(t->name))
-                : fail_zip("add", t->name, zip_get_error(zip));
+        int code = zip_error_code_zip(zip_get_error(zip));
+        status = code != ZIP_ER_EXISTS && code != ZIP_ER_INVAL
+                     ? fail_zip("add", t->name, zip_get_error(zip))
+                     : fx_fail(FX_INVALID_ARGUMENT, "npz: the name %s is %s; names must be unique UTF-8",
+                               FX_QUOTE(t->name), code == ZIP_ER_EXISTS ? "there twice" : "not valid UTF-8");
         if (source)
             zip_source_free(source);
     } else if (zip_set_file_compression(zip, (zip_uint64_t)i, ZIP_CM_STORE, 0) != 0 ||
-               zip_file_set_dostime(zip, (zip_uint64_t)i, 0, (1 << 5) | 1, 0) !=
-                   0) { /* 1980-01-01: no clock in the bytes */
+               zip_file_set_dostime(zip, (zip_uint64_t)i, 0, (1 << 5) | 1, 0) != 0) { /* 1980-01-01: no clock's bytes */
         status = fail_zip("add", t->name, zip_get_error(zip));
     }
     free(name);

@@ -107,7 +107,8 @@ FX_API size_t fx_npz_count(const fx_npz *npz);
 /* Name of entry i without ".npy"; NULL past the end. Borrowed until close. */
 FX_API const char *fx_npz_name(const fx_npz *npz, size_t i);
 FX_API fx_status fx_npz_read(fx_npz *npz, const char *name, fx_host_array *out);
-/* Writes an uncompressed archive, atomically; equal arguments give equal bytes. */
+/* Writes an uncompressed archive, atomically; equal arguments give equal bytes. Names must be unique UTF-8 without
+ * control characters. */
 FX_API fx_status fx_npz_write(const char *path, const fx_named_tensor *tensors, size_t n);
 
 /* ---- IDX (the format of MNIST) --------------------------------------------------------------- */
