@@ -41,7 +41,15 @@ for language in c cpp; do
     echo "pkg-config: $(LD_LIBRARY_PATH=$libdir "$work/$language.out")"
 done
 
-# Whoever has the README alone can follow it: what it names is installed.
+# Whoever has the README alone can follow it: its program and the first example build and run.
+if [ -e "$source_folder/examples/01_hello.c" ]; then
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$source_folder/README.md" >"$work/readme.c"
+    for program in "$work/readme.c" "$source_folder/examples/01_hello.c"; do
+        # shellcheck disable=SC2086
+        "$cc" -std=c11 -Wall -Wextra -Werror $flags "$program" -o "$work/program.out" "${options[@]}"
+        echo "$(basename "$program"): $(LD_LIBRARY_PATH=$libdir "$work/program.out")"
+    done
+fi
 [ ! -e "$build/bin/fornax" ] || "$prefix/bin/fornax" --help >/dev/null
 ! nm -D --defined-only "$libdir/libfornax.so" | grep -vE ' (fx_[a-z0-9_]+|_init|_fini|_edata|_end|__bss_start)(@|$)' ||
     { echo "libfornax.so shows names that are not fx_*"; exit 1; }
