@@ -95,6 +95,14 @@ static const struct {
                                    "%r = broadcast_in_dim(%a) {shape=[2,3,4], dims=[1,2]} return %r }"},
     {FX_RULE_reshape_of_broadcast, "graph(%x: f32[3]) { %a = broadcast_in_dim(%x) {shape=[2,3], dims=[1]} "
                                    "%r = reshape(%a) {shape=[2,1,3,1]} return %r }"},
+    {FX_RULE_broadcast_of_ones, "graph(%x: f32[3,2]) { %r = broadcast_in_dim(%x) {shape=[3,1,2,1], dims=[0,2]} return %r }"},
+    {FX_RULE_elementwise_of_reshape, "graph(%x: f32[3,4], %y: f32[3,4]) { %a = reshape(%x) {shape=[3,1,4]} "
+                                     "%b = reshape(%y) {shape=[3,1,4]} %c = lt(%a, %b) "
+                                     "%d = constant() {dtype=f32, shape=[3,1,4], value=[2]} %e = select(%c, %a, %d) "
+                                     "%r = convert(%e) {dtype=f16} return %r }"},
+    {FX_RULE_add_of_pads, "graph(%x: s32[3,2], %y: s32[3,1], %w: s32[3,3]) { %z = constant() {dtype=s32, shape=[], value=[0]} "
+                          "%a = pad(%x, %z) {low=[0,5], high=[0,1]} %b = pad(%y, %z) {low=[0,0], high=[0,7]} "
+                          "%e = pad(%w, %z) {low=[0,1], high=[0,4]} %c = add(%a, %b) %r = add(%e, %c) return %c, %r }"},
     {FX_RULE_concatenate_of_empty, "graph(%x: f32[3], %y: f32[0]) { %r = concatenate(%y, %x, %y, %x) {dim=0} return %r }"},
     {FX_RULE_concatenate_of_concatenate, "graph(%x: f32[3], %y: f32[2]) { %a = concatenate(%x, %y) {dim=0} "
                                          "%r = concatenate(%y, %a, %x) {dim=0} return %r }"},
@@ -109,6 +117,7 @@ static const struct {
     {FX_RULE_reduce_of_unit_dims, "graph(%x: f32[3,1,5]) { %r = reduce(%x) {kind=min, dims=[0,1]} return %r }"},
     {FX_RULE_reduce_of_transpose, "graph(%x: s32[3,4,5]) { %a = transpose(%x) {permutation=[2,0,1]} "
                                   "%r = reduce(%a) {kind=sum, dims=[0]} return %r }"},
+    {FX_RULE_reduce_of_neg, "graph(%x: s32[3,4]) { %a = neg(%x) %r = reduce(%a) {kind=sum, dims=[0]} return %r }"},
     {FX_RULE_cumulative_of_unit_dim, "graph(%x: f32[3,1]) { %r = cumulative(%x) {kind=max, dim=1} return %r }"},
     {FX_RULE_dot_of_transpose, "graph(%x: s32[2,3,4], %y: s32[2,5,4]) { %a = transpose(%x) {permutation=[0,2,1]} "
                                "%b = transpose(%y) {permutation=[1,0,2]} %r = dot_general(%a, %b) {lhs_batch=[0], "

@@ -44,7 +44,8 @@ struct fx_rules {
     int n_term;
     term terms[MAX_TERMS];
     int pattern[FX_RULE_COUNT], replacement[FX_RULE_COUNT];
-    int first[FX_OP_COUNT], next[FX_RULE_COUNT]; /* rules by the op of their root; -1 ends */
+    int first[FX_OP_COUNT + 1],
+        next[FX_RULE_COUNT]; /* rules by the op of their root; the last list: of any elementwise op */
 };
 
 const char *fx_rule_name(fx_rule_id id) {
@@ -72,7 +73,7 @@ static int read_op(fx_rules *r, const char **s, term t) {
     name[n] = '\0';
     t.kind = TERM_OP;
     t.op = fx_op_find(name);
-    if (t.op == FX_OP_COUNT)
+    if (t.op == FX_OP_COUNT && strcmp(name, "elementwise"))
         return -1;
     for (;;) {
         *s += strspn(*s, " ");
@@ -132,8 +133,8 @@ fx_status fx_rules_create(fx_rules **out) {
     fx_rules *r = *out = calloc(1, sizeof *r);
     if (!r)
         return fx_fail_oom(sizeof *r);
-    for (int op = 0; op < FX_OP_COUNT; op++)
-        r->first[op] = -1;
+    for (int op = 0; op <= FX_OP_COUNT; op++)
+        r->first[op] = -1; /* ends a list */
     for (int i = FX_RULE_COUNT - 1; i >= 0; i--) {
         int p = r->pattern[i] = read_all(r, rows[i].pattern);
         int q = r->replacement[i] = rows[i].replacement ? read_all(r, rows[i].replacement) : 0;
@@ -184,7 +185,8 @@ static bool match(const fx_rules *r, int p, fx_node *n, fx_match *m) {
         m->var[t->var] = n;
         return true;
     }
-    if (n->op != t->op || (t->n >= 0 && n->n_in != t->n))
+    bool op = t->op == FX_OP_COUNT ? fx_op_is_elementwise(n->op) : n->op == t->op;
+    if (!op || (t->n >= 0 && n->n_in != t->n))
         return false;
     fx_match saved = *m;
     bool ok = true;
@@ -216,25 +218,33 @@ static fx_node *replace(const fx_rules *r, int p, const fx_match *m, int *fired,
     return n ? rewrite(r, m->g, n, fired, fuel) : NULL;
 }
 
-static fx_node *rewrite(const fx_rules *r, fx_graph *g, fx_node *n, int *fired, int *fuel) {
-    for (int i = r->first[n->op]; i >= 0 && g->status == FX_OK;) {
+/* What the first rule of a list that fires makes of n; NULL when none does. */
+static fx_node *fire(const fx_rules *r, int list, fx_graph *g, fx_node *n, int *fired, int *fuel) {
+    for (int i = r->first[list]; i >= 0 && *fuel > 0 && g->status == FX_OK; i = r->next[i]) {
         fx_match m = {.g = g, .root = n};
         fx_node *to = NULL;
-        if (*fuel > 0 && match(r, r->pattern[i], n, &m)) {
-            if (rows[i].build)
-                to = rows[i].build(&m);
-            else if (rows[i].where(&m))
-                to = replace(r, r->replacement[i], &m, fired, fuel);
-        }
-        if (!to || to == n) {
-            i = r->next[i];
+        if (!match(r, r->pattern[i], n, &m))
             continue;
-        }
+        if (rows[i].build)
+            to = rows[i].build(&m);
+        else if (rows[i].where(&m))
+            to = replace(r, r->replacement[i], &m, fired, fuel);
+        if (!to || to == n)
+            continue;
         if (fired)
             fired[i]++;
         --*fuel;
+        return to;
+    }
+    return NULL;
+}
+
+static fx_node *rewrite(const fx_rules *r, fx_graph *g, fx_node *n, int *fired, int *fuel) {
+    for (fx_node *to = n; to;) {
         n = to;
-        i = r->first[n->op];
+        to = fire(r, (int)n->op, g, n, fired, fuel);
+        if (!to)
+            to = fire(r, FX_OP_COUNT, g, n, fired, fuel);
     }
     return n;
 }

@@ -252,6 +252,94 @@ fx_node *build_reshape_of_broadcast(const fx_match *m) {
     return fx_b_broadcast(m->g, x_of(m), outer->spec.rank, outer->spec.dims, dims);
 }
 
+/* A broadcast that adds nothing but ones. */
+fx_node *build_broadcast_of_ones(const fx_match *m) {
+    int n;
+    const int64_t *d = FX_GET_LIST(m->root, dims, &n);
+    if (fx_spec_count(&x_of(m)->spec) != fx_spec_count(&m->root->spec) || !ascending(d, n))
+        return NULL;
+    return fx_b_reshape(m->g, x_of(m), m->root->spec.rank, m->root->spec.dims);
+}
+
+/* Ones that come or go before an elementwise op do so after it: they then meet the broadcast or reshape that wants
+ * them. */
+fx_node *build_elementwise_of_reshape(const fx_match *m) {
+    const fx_node *n = m->root, *first = NULL;
+    fx_node *in[3];
+    int64_t place[FX_MAX_RANK];
+    if (n->n_in > 3)
+        return NULL;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->op == FX_OP_reshape) {
+            const fx_spec *from = &n->in[i]->in[0]->spec, *to = &n->in[i]->spec;
+            if (!inserts_ones(from, to, place) && !inserts_ones(to, from, place))
+                return NULL;
+            fx_spec like = *from;
+            like.dtype = first ? first->spec.dtype : from->dtype;
+            if (first && !fx_spec_equal(&like, &first->spec))
+                return NULL;
+            first = n->in[i]->in[0];
+        }
+    if (!first)
+        return NULL;
+    for (int i = 0; i < n->n_in; i++) {
+        fx_spec spec = first->spec;
+        double v;
+        spec.dtype = n->in[i]->spec.dtype;
+        if (n->in[i]->op == FX_OP_reshape)
+            in[i] = n->in[i]->in[0];
+        else if (fx_node_splat(n->in[i], &v))
+            in[i] = fx_b_const_element(m->g, &spec, fx_attr_get(n->in[i], FX_ATTR_value)->u.data);
+        else
+            return NULL;
+    }
+    fx_node *y = fx_build(m->g, n->op, n->n_in, in, n->n_attr, n->attr, 0, NULL);
+    return fx_b_reshape(m->g, y, n->spec.rank, n->spec.dims);
+}
+
+/* The one dimension that a pad of zeros widens, without gaps; -1 when it does more. */
+static int padded_dim(const fx_node *pad) {
+    const int64_t *low = FX_GET_LIST(pad, low, NULL), *high = FX_GET_LIST(pad, high, NULL);
+    const int64_t *between = FX_GET_LIST(pad, interior, NULL);
+    int dim = -1;
+    if (!fx_node_is_splat(pad->in[1], 0) && !fx_node_is_splat(pad->in[1], -0.0))
+        return -1;
+    for (int i = 0; i < pad->spec.rank; i++) {
+        if (between[i] || low[i] < 0 || high[i] < 0 || ((low[i] || high[i]) && dim >= 0))
+            return -1;
+        if (low[i] || high[i])
+            dim = i;
+    }
+    return dim;
+}
+
+/* Arrays put side by side by adding: what the gradient of taking slices looks like. */
+fx_node *build_add_of_pads(const fx_match *m) {
+    const fx_node *a = m->root->in[0], *b = m->root->in[1];
+    int dim = padded_dim(a);
+    if (dim < 0 || dim != padded_dim(b))
+        return NULL;
+    if (FX_GET_LIST(a, low, NULL)[dim] > FX_GET_LIST(b, low, NULL)[dim]) {
+        const fx_node *t = a;
+        a = b;
+        b = t;
+    }
+    int64_t start = FX_GET_LIST(a, low, NULL)[dim], end = start + a->in[0]->spec.dims[dim];
+    int64_t next = FX_GET_LIST(b, low, NULL)[dim], zeros[FX_MAX_RANK] = {0}, low[FX_MAX_RANK] = {0},
+            high[FX_MAX_RANK] = {0};
+    if (next < end)
+        return NULL;
+    fx_spec gap = a->in[0]->spec;
+    gap.dims[dim] = next - end;
+    fx_node *in[3] = {a->in[0], fx_b_zeros(m->g, &gap), b->in[0]};
+    if (next == end)
+        in[1] = b->in[0];
+    low[dim] = start;
+    high[dim] = FX_GET_LIST(b, high, NULL)[dim];
+    fx_node *row = fx_b_concatenate(m->g, next == end ? 2 : 3, in, dim);
+    return fx_b_pad(m->g, row, fx_b_scalar(m->g, a->spec.dtype, 0), low, high, zeros);
+}
+
 enum { MAX_CONCATENATED = 64 };
 
 fx_node *build_concatenate_of_empty(const fx_match *m) {
@@ -348,6 +436,14 @@ fx_node *build_reduce_of_transpose(const fx_match *m) {
         else
             kept[k++] = p[i];
     return ascending(kept, k) ? fx_b_reduce(m->g, x_of(m), FX_GET_SYM(outer), n, dims) : NULL;
+}
+
+fx_node *build_reduce_of_neg(const fx_match *m) {
+    int n;
+    const int64_t *dims = FX_GET_LIST(m->root, dims, &n);
+    if (FX_GET_SYM(m->root) != FX_SYM_sum)
+        return NULL;
+    return fx_b_unary(m->g, FX_OP_neg, fx_b_reduce(m->g, x_of(m), FX_SYM_sum, n, dims));
 }
 
 fx_node *build_cumulative_of_unit_dim(const fx_match *m) {
