@@ -9,8 +9,8 @@
 typedef bool (*where_fn)(const fx_match *m);
 typedef fx_node *(*build_fn)(const fx_match *m);
 
-#define FX_RULE(name, pattern, where, replacement) bool is_##where(const fx_match *m);
-#define FX_RULE_CODE(name, pattern, builder) fx_node *build_##builder(const fx_match *m);
+#define FX_RULE(name, pattern, where, replacement) bool fx_is_##where(const fx_match *m);
+#define FX_RULE_CODE(name, pattern, builder) fx_node *fx_make_##builder(const fx_match *m);
 #include "core/graph/rules.def"
 #undef FX_RULE
 #undef FX_RULE_CODE
@@ -20,8 +20,9 @@ static const struct row {
     where_fn where;
     build_fn build;
 } rows[FX_RULE_COUNT] = {
-#define FX_RULE(name, pattern, where, replacement) [FX_RULE_##name] = {#name, pattern, replacement, is_##where, NULL},
-#define FX_RULE_CODE(name, pattern, builder) [FX_RULE_##name] = {#name, pattern, NULL, NULL, build_##builder},
+#define FX_RULE(name, pattern, where, replacement) \
+    [FX_RULE_##name] = {#name, pattern, replacement, fx_is_##where, NULL},
+#define FX_RULE_CODE(name, pattern, builder) [FX_RULE_##name] = {#name, pattern, NULL, NULL, fx_make_##builder},
 #include "core/graph/rules.def"
 #undef FX_RULE
 #undef FX_RULE_CODE
