@@ -1,0 +1,178 @@
+/* report.c - on a terminal one line is rewritten; elsewhere a line every few seconds, without control codes. */
+#include "report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+double report_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static fx_status io_error(const char *what, const char *path) {
+    fprintf(stderr, "%s %s: %s\n", what, path, strerror(errno));
+    return FX_IO_ERROR;
+}
+
+fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch) {
+    const char *term = getenv("TERM");
+    memset(r, 0, sizeof *r);
+    r->json = json;
+    r->terminal = !json && isatty(2) && term && *term && strcmp(term, "dumb");
+    r->csv_path = csv;
+    r->plot_path = plot;
+    r->first = first;
+    r->total = total;
+    r->batch = batch;
+    r->smooth = NAN;
+    r->start = r->last_line = report_now();
+    if (!csv)
+        return FX_OK;
+    r->csv = fopen(csv, first ? "a" : "w");
+    if (!r->csv)
+        return io_error("metrics", csv);
+    if (!first)
+        fprintf(r->csv, "step,epoch,loss,lr,seconds,test_loss,test_accuracy\n");
+    return FX_OK;
+}
+
+static void clock_text(double s, char *out, size_t size) {
+    long long t = s > 0 && s < 1e9 ? (long long)(s + 0.5) : 0;
+    if (t >= 3600)
+        snprintf(out, size, "%lld:%02lld:%02lld", t / 3600, t / 60 % 60, t % 60);
+    else
+        snprintf(out, size, "%lld:%02lld", t / 60, t % 60);
+}
+
+static bool grow(double **a, double **b, size_t n, size_t *cap) {
+    if (n < *cap)
+        return true;
+    size_t c = *cap ? 2 * *cap : 256;
+    double *x = realloc(*a, c * sizeof *x);
+    if (x)
+        *a = x;
+    double *y = realloc(*b, c * sizeof *y);
+    if (y)
+        *b = y;
+    if (x && y)
+        *cap = c;
+    return x && y;
+}
+
+static void show(report *r, int64_t step, int64_t epoch) {
+    char line[256], left[32];
+    double now = report_now(), passed = now - r->start;
+    double rate = passed > 0 ? (double)((step - r->first) * r->batch) / passed : 0;
+    bool last = step == r->total;
+    if (!last && now - r->last_line < (r->terminal ? 0.1 : 5))
+        return;
+    r->last_line = now;
+    clock_text(rate > 0 ? (double)((r->total - step) * r->batch) / rate : 0, left, sizeof left);
+    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.0f images/s  %s left", (long long)step,
+                     (long long)r->total, (long long)epoch, r->smooth, rate, left);
+    if (!r->terminal) {
+        fprintf(stderr, "%s\n", line);
+        return;
+    }
+    struct winsize w = {0};
+    if (!ioctl(2, TIOCGWINSZ, &w) && w.ws_col > 1 && n >= w.ws_col)
+        line[w.ws_col - 1] = '\0';
+    fprintf(stderr, "\r\033[K%s", line);
+    fflush(stderr);
+}
+
+fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, double lr) {
+    if (!grow(&r->step, &r->loss, r->n, &r->cap))
+        return FX_OUT_OF_MEMORY;
+    r->step[r->n] = (double)step;
+    r->loss[r->n++] = loss;
+    r->smooth = isnan(r->smooth) ? loss : 0.95 * r->smooth + 0.05 * loss;
+    double passed = report_now() - r->start;
+    if (r->csv && fprintf(r->csv, "%lld,%lld,%.9g,%.9g,%.3f,,\n", (long long)step, (long long)epoch, loss, lr, passed) < 0)
+        return io_error("metrics", r->csv_path);
+    if (r->json)
+        printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %.9g, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step, (long long)epoch,
+               loss, lr, passed);
+    else
+        show(r, step, epoch);
+    return FX_OK;
+}
+
+fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int64_t count) {
+    if (!grow(&r->eval_step, &r->eval_acc, r->n_eval, &r->cap_eval))
+        return FX_OUT_OF_MEMORY;
+    double accuracy = count ? (double)correct / (double)count : 0;
+    r->eval_step[r->n_eval] = (double)step;
+    r->eval_acc[r->n_eval++] = accuracy;
+    if (r->csv && fprintf(r->csv, "%lld,,,,,%.9g,%.6f\n", (long long)step, loss, accuracy) < 0)
+        return io_error("metrics", r->csv_path);
+    if (r->json)
+        printf("{\"step\": %lld, \"test_loss\": %.9g, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": %lld}\n",
+               (long long)step, loss, accuracy, (long long)correct, (long long)count);
+    else
+        report_note(r, "test accuracy %.2f %% (%lld of %lld), test loss %.4f", 100 * accuracy, (long long)correct,
+                    (long long)count, loss);
+    return FX_OK;
+}
+
+void report_note(report *r, const char *fmt, ...) {
+    va_list ap;
+    if (r->json)
+        return;
+    va_start(ap, fmt);
+    if (r->terminal)
+        fprintf(stderr, "\r\033[K");
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\n");
+    va_end(ap);
+}
+
+static fx_status draw(report *r) {
+    fx_plot_options opt = FX_PLOT_OPTIONS_INIT;
+    fx_plot *plot;
+    double *smooth = malloc(sizeof *smooth * (r->n + 1));
+    if (!smooth)
+        return FX_OUT_OF_MEMORY;
+    for (size_t i = 0; i < r->n; i++)
+        smooth[i] = i ? 0.95 * smooth[i - 1] + 0.05 * r->loss[i] : r->loss[i];
+    opt.title = "Training";
+    opt.x_label = "step";
+    opt.y_label = "loss";
+    fx_status st = fx_plot_create(&opt, &plot);
+    if (st == FX_OK) {
+        st = fx_plot_add(plot, "loss", r->step, r->loss, r->n);
+        if (st == FX_OK)
+            st = fx_plot_add(plot, "smoothed", r->step, smooth, r->n);
+        if (st == FX_OK && r->n_eval > 1)
+            st = fx_plot_add(plot, "test accuracy", r->eval_step, r->eval_acc, r->n_eval);
+        if (st == FX_OK)
+            st = fx_plot_save(plot, r->plot_path);
+        fx_plot_destroy(plot);
+    }
+    free(smooth);
+    return st;
+}
+
+fx_status report_close(report *r) {
+    fx_status st = FX_OK;
+    if (r->csv && fclose(r->csv))
+        st = io_error("metrics", r->csv_path);
+    if (r->plot_path && r->n) {
+        fx_status drawn = draw(r);
+        if (drawn != FX_OK)
+            fprintf(stderr, "plot %s: %s\n", r->plot_path, fx_last_error());
+        st = st == FX_OK ? drawn : st;
+    }
+    free(r->step);
+    free(r->loss);
+    free(r->eval_step);
+    free(r->eval_acc);
+    return st;
+}

@@ -1,0 +1,30 @@
+/* report.h - what a training run shows: a progress line, a CSV file, JSON lines, a plot. */
+#ifndef VIT_REPORT_H
+#define VIT_REPORT_H
+
+#include <fornax/fornax.h>
+#include <stdio.h>
+
+typedef struct report {
+    bool json, terminal;
+    FILE *csv;
+    const char *csv_path, *plot_path;
+    double start, last_line;      /* seconds of the monotonic clock */
+    double *step, *loss;          /* of every step so far */
+    double *eval_step, *eval_acc; /* test accuracy */
+    size_t n, cap, n_eval, cap_eval;
+    int64_t first, total, batch;
+    double smooth;                /* running mean of the loss */
+} report;
+
+double report_now(void); /* seconds, monotonic */
+/* Opens the CSV file (appends when resuming: first > 0). */
+fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch);
+fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, double lr);
+fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int64_t count);
+/* A line of text for people; nothing with --json. */
+void report_note(report *r, const char *fmt, ...) FX_PRINTF(2, 3);
+/* Ends the progress line, writes the plot, closes the CSV file. */
+fx_status report_close(report *r);
+
+#endif
