@@ -48,7 +48,9 @@ static inline case_file *case_files(const char *id, size_t *count) {
             continue;
         unsigned char *buf = malloc(strlen(tab2) + 1);
         size_t size = base64_decode(tab2 + 1, buf);
-        files = realloc(files, (*count + 1) * sizeof *files);
+        case_file *more = realloc(files, (*count + 1) * sizeof *files);
+        ck_assert_ptr_nonnull(more);
+        files = more;
         files[*count].name = strndup(tab + 1, (size_t)(tab2 - tab - 1));
         files[*count].data = malloc(size ? size : 1);
         memcpy(files[*count].data, buf, size);

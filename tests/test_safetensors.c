@@ -165,7 +165,7 @@ START_TEST(e005_depth_long_names_and_a_million_tensors_stay_bounded) {
     at[100000] = '\0';
     unsigned char *file = make_file(header, 0, &size);
     refuse("deep", file, size);
-    ck_assert_error_says("JSON");
+    ck_assert_error_says("nested too deeply");
     free(file);
     free(header);
 
@@ -180,6 +180,19 @@ START_TEST(e005_depth_long_names_and_a_million_tensors_stay_bounded) {
     fx_safetensors_close(f);
     free(file);
     free(header);
+
+    long peak = peak_bytes(); /* millions of small values take no memory either */
+    header = malloc((15u << 20) + 64);
+    at = header + sprintf(header, "{\"k\":{\"dtype\":\"U8\",\"data_offsets\":[0,0],\"shape\":[");
+    for (int i = 0; i < 5 << 20; i++)
+        at = stpcpy(at, "0,");
+    strcpy(at, "0]}}");
+    file = make_file(header, 0, &size);
+    refuse("dense", file, size);
+    ck_assert_error_says("brackets");
+    free(file);
+    free(header);
+    ck_assert_int_lt(peak_bytes() - peak, 100 << 20);
 
     double start = now_seconds(); /* the limit on headers refuses a million tensors before any is read */
     header = malloc(80u << 20);
@@ -272,6 +285,28 @@ START_TEST(headers_that_contradict_themselves_are_refused) {
     refuse("bool 2", file, size);
     ck_assert_error_says("is 2; expected 0 or 1");
     free(file);
+}
+END_TEST
+
+START_TEST(the_densest_valid_headers_are_read) {
+    char *header = malloc(20u << 20), *at = header;
+    at += sprintf(at, "{\"__metadata__\":{");
+    for (int i = 0; i < 50000; i++)
+        at += sprintf(at, "%s\"%x\":\"\"", i ? "," : "", i);
+    at += sprintf(at, "}");
+    for (int i = 0; i < 50000; i++)
+        at += sprintf(at, ",\"%x[[{\":{\"dtype\":\"U8\",\"shape\":[0,1,1,1,1,1,1,1],\"data_offsets\":[0,0]}", i);
+    strcpy(at, "}");
+    size_t size;
+    unsigned char *file = make_file(header, 0, &size);
+    fx_safetensors *f;
+    ck_assert_fx_ok(fx_safetensors_parse(file, size, &f));
+    ck_assert_uint_eq(fx_safetensors_count(f), 50000);
+    ck_assert_uint_eq(fx_safetensors_metadata_count(f), 50000);
+    ck_assert_int_eq(fx_safetensors_find(f, "c34f[[{")->spec.rank, 8);
+    fx_safetensors_close(f);
+    free(file);
+    free(header);
 }
 END_TEST
 
@@ -464,6 +499,7 @@ int main(void) {
     tcase_add_test(c, e005_depth_long_names_and_a_million_tensors_stay_bounded);
     tcase_add_test(c, e005_names_are_data_and_messages_escape_them);
     tcase_add_test(c, headers_that_contradict_themselves_are_refused);
+    tcase_add_test(c, the_densest_valid_headers_are_read);
     tcase_add_test(c, what_is_no_file_is_refused);
     tcase_add_test(c, e017_a_written_file_is_aligned_sorted_and_reads_back_the_same_bits);
     tcase_add_test(c, data_may_be_fetched_tensor_by_tensor);

@@ -26,11 +26,8 @@ fx_status fx_image_check_size(const char *format, unsigned long width, unsigned 
 
 fx_status fx_image_make(int width, int height, int channels, fx_dtype dtype, fx_image *out) {
     size_t bytes = (size_t)width * (size_t)height * (size_t)channels * fx_dtype_size(dtype);
-    void *data = calloc(bytes, 1);
-    if (!data)
-        return fx_fail_oom(bytes);
-    *out = (fx_image){width, height, channels, dtype, data};
-    return FX_OK;
+    *out = (fx_image){width, height, channels, dtype, calloc(bytes, 1)};
+    return out->data ? FX_OK : fx_fail_oom(bytes);
 }
 
 static unsigned get(const void *data, fx_dtype dtype, size_t i) {

@@ -195,6 +195,32 @@ static fx_status read_header(fx_safetensors *f, json_t *header, const unsigned c
     return check_tiling(f, ranges, data_size);
 }
 
+/* Refuses, before any memory is taken for it, JSON that no valid header can be: nested deeper than name -> tensor ->
+ * shape, or made of more brackets and commas than valid entries of so many bytes have (at least 49 bytes with 3
+ * brackets; 64 bytes with 14 of both at rank 8). */
+static fx_status check_density(const unsigned char *p, size_t n) {
+    size_t brackets = 0, commas = 0, depth = 0;
+    bool text = false;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == '"')
+            text = !text;
+        else if (text)
+            i += p[i] == '\\'; /* an escaped character */
+        else if (p[i] == '{' || p[i] == '[')
+            brackets++, depth++;
+        else if (p[i] == '}' || p[i] == ']')
+            depth -= depth > 0;
+        else
+            commas += p[i] == ',';
+        if (depth > 3)
+            return fx_fail(FX_BAD_DATA, "the header is not valid: its JSON is nested too deeply");
+    }
+    if (brackets > n / 16 + 16 || brackets + commas > n / 4 + 16)
+        return fx_fail(FX_BAD_DATA, "the header is not valid: %zu brackets and %zu commas in %zu bytes", brackets,
+                       commas, n);
+    return FX_OK;
+}
+
 /* What a file that is no safetensors file seems to be; "" when unknown. */
 static const char *guess_format(const unsigned char *p, size_t size) {
     static const struct {
@@ -231,6 +257,7 @@ static fx_status parse(fx_safetensors *f, const unsigned char *p, size_t size) {
                        FX_SAFETENSORS_MAX_HEADER);
     if (n == 0 || p[8] != '{')
         return fx_fail(FX_BAD_DATA, "the header does not begin with \"{\"%s", guess_format(p, size));
+    FX_TRY(check_density(p + 8, (size_t)n));
     json_error_t error;
     json_t *header = json_loadb((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &error);
     if (!header)
