@@ -15,6 +15,10 @@ bool fx_is_not_float(const fx_match *m) {
     return !fx_dtype_is_float(x_of(m)->spec.dtype);
 }
 
+bool fx_is_not_unsigned(const fx_match *m) {
+    return !fx_dtype_is_unsigned(x_of(m)->spec.dtype);
+}
+
 enum { LOOK = 6 };
 
 /* Is no element of n ever -0? Looks at a few levels; false when it can't tell. */

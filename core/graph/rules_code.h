@@ -7,6 +7,7 @@
 bool fx_is_any(const fx_match *m);
 bool fx_is_bool(const fx_match *m);
 bool fx_is_not_float(const fx_match *m);
+bool fx_is_not_unsigned(const fx_match *m);
 bool fx_is_not_minus_zero(const fx_match *m);
 #define FX_RULE(...)
 #define FX_RULE_CODE(name, pattern, builder) fx_node *fx_make_##builder(const fx_match *m);
