@@ -27,6 +27,17 @@ static const void *literal(fx_program *p, const fx_node *n, const fx_device_caps
     return data;
 }
 
+static bool is_result(const fx_graph *g, const fx_node *n, int result) {
+    for (int i = 0; i < g->n_result; i++) {
+        fx_value v = fx_value_of(g->results[i]);
+        while (v.node != n && v.node->op == FX_OP_reshape)
+            v = fx_value_of(v.node->in[0]);
+        if (v.node == n && v.result == result)
+            return true;
+    }
+    return false;
+}
+
 static fx_status make_buffers(fx_builder *b, const fx_graph *g) {
     fx_values *vs = &b->fusion->values;
     for (int i = 0; i < g->n_node; i++) {
@@ -44,6 +55,8 @@ static fx_status make_buffers(fx_builder *b, const fx_graph *g) {
             if (*slot < 0)
                 return fx_fail_oom(0);
             fx_buffer *buf = &b->p->buffers[*slot];
+            if (kind == FX_BUFFER_TEMP) /* marks what leaves the program */
+                buf->index = is_result(g, n, r);
             if (kind == FX_BUFFER_PARAM)
                 buf->index = (int)FX_GET_INT(n, index);
             if (kind == FX_BUFFER_CONST && !(buf->data = literal(b->p, n, b->caps, buf->bytes)))

@@ -38,9 +38,11 @@ fx_status fx_emit_control(fx_builder *b, const fx_group *g) {
         s.length = FX_GET_INT(n, length);
         s.reverse = FX_GET_INT(n, reverse) != 0;
     }
+    fx_lower_options opt = *b->opt;
+    opt.body = true;
     fx_status st = FX_OK;
     for (int j = 0; j < n->n_region && st == FX_OK; j++) {
-        st = fx_program_create(n->region[j], b->caps, b->opt, &s.body[j]);
+        st = fx_program_create(n->region[j], b->caps, &opt, &s.body[j]);
         s.n_body += st == FX_OK;
     }
     fx_step *out = st == FX_OK ? fx_builder_step(b) : NULL;

@@ -70,6 +70,22 @@ int fx_emit_temp(fx_emit *e, const fx_spec *spec) {
     return fx_builder_buffer(e->builder, FX_BUFFER_TEMP, spec);
 }
 
+static bool aligned(void *user, int buffer) {
+    const fx_builder *b = user;
+    return !b->opt->body || b->p->buffers[buffer].kind == FX_BUFFER_CONST ||
+           (b->p->buffers[buffer].kind == FX_BUFFER_TEMP && !b->p->buffers[buffer].index);
+}
+
+/* Starts an empty kernel for g. */
+static void begin(fx_emit *e, const fx_group *g) {
+    fx_kir_init(&e->k, e->arena);
+    fx_lower_init(&e->lo, &e->k, e->caps, &e->fusion->values);
+    e->lo.own = g->out;
+    e->lo.n_own = g->n_out;
+    e->lo.aligned = aligned;
+    e->lo.aligned_user = e->builder;
+}
+
 /* ---- names and figures ---- */
 
 typedef struct name_list {
@@ -224,10 +240,7 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
         s->flops += flops_of(&b->fusion->values, g->inner[i], 0, &budget);
     for (int i = 0; i < g->n_out; i++)
         s->flops += flops_of(&b->fusion->values, g->out[i].node, g->n_inner ? 1 : 0, &budget);
-    fx_kir_init(&e->k, e->arena);
-    fx_lower_init(&e->lo, &e->k, e->caps, &e->fusion->values);
-    e->lo.own = g->out;
-    e->lo.n_own = g->n_out;
+    begin(e, g);
     return FX_OK;
 }
 
@@ -237,8 +250,7 @@ fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
     fx_arena arena;
     fx_arena_init(&arena);
     fx_emit e = {.builder = b, .caps = b->caps, .fusion = b->fusion, .arena = &arena, .groups = {1, 1, 1}};
-    fx_kir_init(&e.k, &arena);
-    fx_lower_init(&e.lo, &e.k, e.caps, &b->fusion->values);
+    begin(&e, g);
     const fx_schedule *s = &fx_schedule_pointwise;
     for (int i = 0; fx_schedules[i]; i++)
         if (fx_schedules[i]->kind == g->kind && (!fx_schedules[i]->match || fx_schedules[i]->match(&e, g))) {
@@ -246,8 +258,6 @@ fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
             break;
         }
     e.schedule = s->name;
-    e.lo.own = g->out;
-    e.lo.n_own = g->n_out;
     fx_status st = s->emit(&e, g);
     if (st == FX_OK)
         st = fx_emit_kernel(&e, g);

@@ -90,11 +90,47 @@ static int buffer_of(const fx_lower *lo, fx_value v) {
     return lo->values->buffer[fx_value_id(lo->values, v)];
 }
 
+/* The second element of a pair that has been loaded. */
+struct fx_pair {
+    struct fx_pair *next;
+    int arg;
+    fx_kx *linear, *value;
+    fx_kblock *block;
+};
+
+bool fx_lower_pairable(fx_lower *lo, int buffer, fx_dtype elem, int64_t count, fx_kx *linear) {
+    return fx_k_pack_ok(elem, 2) && count % 2 == 0 && linear->kop != FX_K_INT && !linear->pinned &&
+           fx_kx_is_int(fx_k_mod(lo->k, linear->lo < 0 ? fx_k_int(lo->k, 1) : linear, 2), 0) &&
+           (!lo->aligned || lo->aligned(lo->aligned_user, buffer));
+}
+
+static fx_kx *load_pair(fx_lower *lo, int arg, fx_kx *linear) {
+    fx_kx *x[2];
+    struct fx_pair *p = FX_ARENA_ARRAY(lo->k->arena, struct fx_pair, 2);
+    fx_k_loadv(lo->k, arg, linear, 2, x);
+    fx_kblock *b = lo->k->block;
+    while (b->depth > x[0]->depth && b->parent)
+        b = b->parent;
+    if (!p)
+        return x[0];
+    for (int j = 0; j < 2; j++) {
+        p[j] = (struct fx_pair){lo->pair, arg, j ? fx_k_addc(lo->k, linear, 1) : linear, x[j], b};
+        lo->pair = &p[j];
+    }
+    return x[0];
+}
+
 fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear) {
     int arg = fx_lower_arg(lo, buffer_of(lo, v), fx_value_spec(v)->dtype);
     if (lo->k->failed)
         return fx_k_int(lo->k, 0);
-    lo->k->args[arg].same_index &= linear == lo->in_place;
+    lo->k->args[arg].same_index &= linear == lo->in_place || linear == lo->in_place2;
+    for (struct fx_pair *p = lo->pair; p; p = p->next)
+        if (p->arg == arg && p->linear == linear && p->block->open)
+            return p->value;
+    if (lo->pairs &&
+        fx_lower_pairable(lo, lo->arg_buffer[arg], fx_value_spec(v)->dtype, fx_spec_count(fx_value_spec(v)), linear))
+        return load_pair(lo, arg, linear);
     return fx_k_load(lo->k, arg, linear);
 }
 

@@ -46,9 +46,13 @@ struct fx_lower {
     void *user;
     const fx_value *own; /* the values that this kernel makes: computed, though they are stored */
     int n_own;
-    int *arg_buffer, n_arg, cap_arg; /* the buffer of each kernel argument */
-    fx_kx *in_place;                 /* linear index at which this kernel's invocation stores, or NULL; loads
-                                        elsewhere clear the argument's same_index */
+    int *arg_buffer, n_arg, cap_arg;         /* the buffer of each kernel argument */
+    bool pairs;                              /* load two neighbours at once where the first one's position is even */
+    bool (*aligned)(void *user, int buffer); /* may this buffer be accessed in words of 8 bytes? NULL: yes */
+    void *aligned_user;
+    struct fx_pair *pair;
+    fx_kx *in_place, *in_place2; /* linear indices at which this invocation stores, or NULL; loads elsewhere clear the
+                                    argument's same_index */
     struct fx_memo **memo;
     int n_memo, n_env;
     struct fx_env *env;
@@ -69,6 +73,8 @@ fx_kx *fx_lower_linear(fx_lower *lo, fx_value v, fx_kx *linear);
 
 /* The kernel argument for a program buffer; appended when new. */
 int fx_lower_arg(fx_lower *lo, int buffer, fx_dtype elem);
+/* Is the position of a stored value of `count` elements fit for a pair: even, the count too, and the type small? */
+bool fx_lower_pairable(fx_lower *lo, int buffer, fx_dtype elem, int64_t count, fx_kx *linear);
 /* Load from and store to a stored value at a row-major position. */
 fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear);
 void fx_lower_store(fx_lower *lo, fx_value v, fx_kx *linear, fx_kx *x);

@@ -18,7 +18,7 @@ typedef enum fx_buffer_kind {
 
 typedef struct fx_buffer {
     fx_buffer_kind kind;
-    int index;
+    int index; /* PARAM: which; TEMP: 1 when it holds a result, else 0 */
     fx_spec spec;
     uint64_t bytes;   /* in device layout (fx_device_bytes) */
     const void *data; /* CONST: `bytes` bytes */
@@ -77,6 +77,7 @@ typedef struct fx_program {
 
 typedef struct fx_lower_options {
     bool no_fusion;
+    bool body; /* of control flow: parameters and results may start at any element, not at a multiple of 16 bytes */
 } fx_lower_options;
 
 /* graph -> program for a device: simplify, cse, dce, fuse, schedule, render. The graph is finished.

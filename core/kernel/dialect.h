@@ -42,10 +42,13 @@ typedef struct fx_dialect {
     /* Everything around the statements: version, extensions, arguments, shared arrays. `uses` tells what
      * occurs in the kernel; the functions asked for are in functions, the statements in body. */
     void (*kernel)(fx_render *r, fx_text *out, const char *functions, const char *body);
-    /* Element `index` of argument arg, as an lvalue of memory type; n > 1: as a vector of n elements. */
-    void (*element)(fx_render *r, fx_text *out, int arg, const char *index, int n);
-    /* Component j of a vector value, and a vector made of components. */
-    const char *component; /* "$0.$1" with $1 a letter of xyzw */
+    /* Element `index` of argument arg as an lvalue of memory type; word 4 or 8: word `index` of that many bytes. */
+    void (*element)(fx_render *r, fx_text *out, int arg, const char *index, int word);
+    /* Words of 8 bytes: as a 64-bit integer, or split in two where the device has none. half: patterns for the lower
+     * and upper 32 bits of word $0; make: a word of halves $0, $1. */
+    const char *word8, *word8_split, *half[2], *half_split[2], *make8, *make8_split;
+    const char *unpack[FX_DTYPE_COUNT]; /* memory value of an element at bit $1 of the 32-bit $0 */
+    const char *pack[FX_DTYPE_COUNT];   /* memory value $0 moved to bit $1 of 32 */
 } fx_dialect;
 
 extern const fx_dialect fx_dialect_glsl;
@@ -55,9 +58,9 @@ struct fx_render {
     const fx_kir *k;
     const fx_dialect *dialect;
     const fx_device_caps *caps;
-    uint32_t elems;          /* FX_BIT of element types in arguments */
-    uint32_t elems2, elems4; /* of those accessed as vectors of 2 and 4 */
-    uint32_t types;          /* of register types in use */
+    uint32_t elems;    /* FX_BIT of element types in arguments */
+    bool pack4, pack8; /* words of 4 or 8 bytes in use */
+    uint32_t types;    /* of register types in use */
     bool subgroup, arithmetic, shuffle, barrier, math;
     struct fx_render_state *state;
 };

@@ -268,32 +268,18 @@ static const char *memory_type(const fx_render *r, fx_dtype e) {
     return e == FX_BOOL && r->caps->bool_is_word ? "uint" : r->dialect->memory[e];
 }
 
-static const char *vector(fx_dtype e, int n) {
-    static const char *const names[2][FX_DTYPE_COUNT] = {{[FX_S32] = "ivec2",
-                                                          [FX_U32] = "uvec2",
-                                                          [FX_F32] = "vec2",
-                                                          [FX_F64] = "dvec2",
-                                                          [FX_F16] = "u16vec2",
-                                                          [FX_BF16] = "u16vec2"},
-                                                         {[FX_S32] = "ivec4",
-                                                          [FX_U32] = "uvec4",
-                                                          [FX_F32] = "vec4",
-                                                          [FX_F64] = "dvec4",
-                                                          [FX_F16] = "u16vec4",
-                                                          [FX_BF16] = "u16vec4"}};
-    return names[n == 4][e];
-}
-
 static bool needs_table(const fx_render *r) {
     return (uint32_t)r->k->n_arg > r->caps->max_args;
 }
 
-static void element(fx_render *r, fx_text *out, int arg, const char *index, int n) {
+static void element(fx_render *r, fx_text *out, int arg, const char *index, int word) {
     (void)r;
-    if (n == 1)
-        fx_text_fmt(out, "p%d.v[%s]", arg, index);
+    if (word)
+        fx_text_fmt(out, "p%dw%d.v[", arg, word);
     else
-        fx_text_fmt(out, "p%dx%d.v[(%s) / %d]", arg, n, index, n);
+        fx_text_fmt(out, "p%d.v[", arg);
+    fx_text_str(out, index);
+    fx_text_str(out, "]");
 }
 
 static void head(fx_render *r, fx_text *o) {
@@ -335,12 +321,12 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
                 o, "layout(buffer_reference, scalar, buffer_reference_align = %d) readonly buffer R_%s { %s v[]; };\n",
                 align, name, type);
         }
-        for (int n = 2; n <= 4; n += 2)
-            if ((n == 2 ? r->elems2 : r->elems4) & FX_BIT(e))
-                fx_text_fmt(
-                    o, "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer P_%sx%d { %s v[]; };\n",
-                    name, n, vector((fx_dtype)e, n));
     }
+    if (r->pack4)
+        fx_text_str(o, "layout(buffer_reference, scalar, buffer_reference_align = 4) buffer W4 { uint v[]; };\n");
+    if (r->pack8)
+        fx_text_fmt(o, "layout(buffer_reference, scalar, buffer_reference_align = 8) buffer W8 { %s v[]; };\n",
+                    r->caps->int64 ? "uint64_t" : "uvec2");
     bool table = needs_table(r);
     if (table)
         fx_text_str(
@@ -362,9 +348,10 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
         snprintf(from, sizeof from, table ? "Table(table).v[%d]" : "a[%d]", j);
         fx_text_fmt(o, "    %c_%s p%d = %c_%s(%s);\n", a->writes ? 'P' : 'R', name, j, a->writes ? 'P' : 'R', name,
                     from);
-        for (int n = 2; n <= 4; n += 2)
-            if ((n == 2 ? r->elems2 : r->elems4) & FX_BIT(a->elem))
-                fx_text_fmt(o, "    P_%sx%d p%dx%d = P_%sx%d(%s);\n", name, n, j, n, name, n, from);
+        if (r->pack4)
+            fx_text_fmt(o, "    W4 p%dw4 = W4(%s);\n", j, from);
+        if (r->pack8)
+            fx_text_fmt(o, "    W8 p%dw8 = W8(%s);\n", j, from);
     }
     fx_text_str(o, body);
     fx_text_str(o, "}\n");
@@ -422,5 +409,30 @@ const fx_dialect fx_dialect_glsl = {
     .constant = constant,
     .kernel = kernel,
     .element = element,
-    .component = "$0.$1",
+    .word8 = "uint64_t",
+    .word8_split = "uvec2",
+    .half = {"uint($0)", "uint($0 >> 32)"},
+    .half_split = {"$0.x", "$0.y"},
+    .make8 = "packUint2x32(uvec2($0, $1))",
+    .make8_split = "uvec2($0, $1)",
+    .unpack = {[FX_BOOL] = "($0 >> $1 & 0xffu)",
+               [FX_S8] = "bitfieldExtract(int($0), $1, 8)",
+               [FX_U8] = "($0 >> $1 & 0xffu)",
+               [FX_S16] = "bitfieldExtract(int($0), $1, 16)",
+               [FX_U16] = "($0 >> $1 & 0xffffu)",
+               [FX_F16] = "($0 >> $1 & 0xffffu)",
+               [FX_BF16] = "($0 >> $1 & 0xffffu)",
+               [FX_S32] = "int($0)",
+               [FX_U32] = "$0",
+               [FX_F32] = "uintBitsToFloat($0)"},
+    .pack = {[FX_BOOL] = "uint($0) << $1",
+             [FX_S8] = "(uint($0) & 0xffu) << $1",
+             [FX_U8] = "uint($0) << $1",
+             [FX_S16] = "(uint($0) & 0xffffu) << $1",
+             [FX_U16] = "uint($0) << $1",
+             [FX_F16] = "uint($0) << $1",
+             [FX_BF16] = "uint($0) << $1",
+             [FX_S32] = "uint($0)",
+             [FX_U32] = "$0",
+             [FX_F32] = "floatBitsToUint($0)"},
 };

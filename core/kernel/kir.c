@@ -354,16 +354,24 @@ fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index) {
     return fx_k_let(k, fx_kx_make(k, &t));
 }
 
+bool fx_k_pack_ok(fx_dtype elem, int n) {
+    size_t bytes = fx_dtype_size(elem) * (size_t)n;
+    return elem != FX_BOOL && n > 1 && n <= 4 && (bytes == 4 || bytes == 8);
+}
+
 void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n, fx_kx **out) {
-    fx_kstmt *s = append(k, k->block, FX_KS_LOADV);
-    k->args[arg].reads = true;
+    fx_karg *a = &k->args[arg];
+    a->reads = true;
+    fx_kx load = {.kop = FX_K_LOAD, .depth = index->depth, .pinned = index->pinned || a->writes};
+    fx_kblock *b = home(k, &load);
+    fx_kstmt *s = append(k, b, FX_KS_LOADV);
     s->arg = arg;
-    s->x = index;
+    s->x = fx_k_div(k, index, n);
     s->n = n;
-    s->elem = k->args[arg].elem;
+    s->elem = a->elem;
     s->vars = grab(k, sizeof *s->vars * (size_t)n);
     for (int j = 0; j < n; j++) {
-        out[j] = new_var(k, fx_kir_register(s->elem), 1, 0, k->block->depth, false);
+        out[j] = new_var(k, fx_kir_register(s->elem), 1, 0, b->depth, false);
         if (s->vars)
             s->vars[j] = out[j]->var;
     }
@@ -383,7 +391,7 @@ void fx_k_storev(fx_kir *k, int arg, fx_kx *index, int n, fx_kx *const *x) {
     k->args[arg].writes = true;
     s->arg = arg;
     s->elem = k->args[arg].elem;
-    s->y = index;
+    s->y = fx_k_div(k, index, n);
     s->n = n;
     s->xs = fx_arena_copy(k->arena, x, sizeof *x * (size_t)n);
     k->failed |= !s->xs;

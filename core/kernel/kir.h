@@ -110,11 +110,11 @@ struct fx_kx {
 
 typedef enum fx_kst {
     FX_KS_LET,          /* var = x */
-    FX_KS_LOADV,        /* vars[0..n) = n consecutive elements of argument `arg` from index x, which n divides */
+    FX_KS_LOADV,        /* vars[0..n) = the n elements of word x of argument `arg` */
     FX_KS_MUT,          /* mutable var, initially x */
     FX_KS_SET,          /* var = x */
     FX_KS_STORE,        /* argument arg, element y: x, as elem */
-    FX_KS_STOREV,       /* n consecutive elements xs from element y, which n divides */
+    FX_KS_STOREV,       /* word y of argument arg = the n elements xs, as elem */
     FX_KS_SHARED_STORE, /* shared array arg, element y: x */
     FX_KS_FOR,          /* for var = x; var < y; var += step: body */
     FX_KS_WHILE,        /* while x (reads mutables): body */
@@ -221,8 +221,10 @@ fx_kx *fx_k_let(fx_kir *k, fx_kx *x); /* constants and variables stay as they ar
 /* x, which the caller knows to lie in [lo, hi] here (inside a guard): a variable with that range. */
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi);
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index);
-void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n,
-                fx_kx **out); /* n 2 or 4 divides index; in place, not shared */
+/* n consecutive elements as one word: quicker than n loads. n times the element's size in memory is 4 or 8 bytes,
+ * `index` a multiple of n, and the argument's address a multiple of the word's size. Moves out of loops. */
+bool fx_k_pack_ok(fx_dtype elem, int n);
+void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n, fx_kx **out);
 void fx_k_store(fx_kir *k, int arg, fx_kx *index, fx_kx *x);
 void fx_k_storev(fx_kir *k, int arg, fx_kx *index, int n, fx_kx *const *x);
 fx_kx *fx_k_shared_load(fx_kir *k, int shared, fx_kx *index);

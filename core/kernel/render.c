@@ -502,7 +502,7 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
     case FX_K_LOAD: {
         fx_text i = {0}, e = {0};
         expr(r, &i, x->a[0]);
-        r->dialect->element(r, &e, (int)x->i, i.s ? i.s : "", 1);
+        r->dialect->element(r, &e, (int)x->i, i.s ? i.s : "", 0);
         load(r, t, x->elem, e.s ? e.s : "");
         fx_text_free(&i);
         fx_text_free(&e);
@@ -543,6 +543,75 @@ static void expr(fx_render *r, fx_text *t, fx_kx *x) {
 
 static void block(fx_render *r, const fx_kblock *b);
 
+/* Several consecutive elements in one word of 4 or 8 bytes: half `h` (0 or 1) of 32 bits, bit `shift` in it. */
+static void load_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
+    const fx_dialect *dl = r->dialect;
+    int size = (int)fx_dtype_size(st->elem), wide = size * st->n == 8, d = r->state->depth;
+    bool split = wide && !r->caps->int64; /* a word of two halves */
+    fx_text v = {0}, half = {0}, part = {0};
+    char word[24];
+    *(wide ? &r->pack8 : &r->pack4) = true;
+    r->types |= wide && !split ? FX_BIT(FX_U64) : 0;
+    snprintf(word, sizeof word, "w%d", st->vars[0]->id);
+    expr(r, &v, st->x);
+    indent(r, out, d);
+    fx_text_fmt(out, "%s%s %s = ", dl->const_, wide ? split ? dl->word8_split : dl->word8 : dl->types[FX_U32], word);
+    dl->element(r, out, st->arg, v.s ? v.s : "", wide ? 8 : 4);
+    fx_text_str(out, ";\n");
+    for (int j = 0; j < st->n; j++) {
+        char shift[8];
+        const char *arg[2] = {word, shift};
+        int h = j * size / 4;
+        snprintf(shift, sizeof shift, "%d", j * size % 4 * 8);
+        fx_text_clear(&half);
+        fx_text_clear(&part);
+        expand(r, &half, !wide ? "$0" : split ? dl->half_split[h] : dl->half[h], FX_U32, arg);
+        arg[0] = half.s ? half.s : "";
+        expand(r, &part, dl->unpack[st->elem], st->elem, arg);
+        indent(r, out, d);
+        fx_text_fmt(out, "%s%s v%d = ", dl->const_, dl->types[st->vars[j]->x->type], st->vars[j]->id);
+        r->types |= FX_BIT(st->vars[j]->x->type);
+        load(r, out, st->elem, part.s ? part.s : "");
+        fx_text_str(out, ";\n");
+    }
+    fx_text_free(&v);
+    fx_text_free(&half);
+    fx_text_free(&part);
+}
+
+static void store_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
+    const fx_dialect *dl = r->dialect;
+    int size = (int)fx_dtype_size(st->elem), wide = size * st->n == 8;
+    bool split = wide && !r->caps->int64;
+    fx_text index = {0}, v = {0}, half[2] = {{0}, {0}}, e = {0};
+    *(wide ? &r->pack8 : &r->pack4) = true;
+    r->types |= wide && !split ? FX_BIT(FX_U64) : 0;
+    for (int j = 0; j < st->n; j++) {
+        char shift[8];
+        int h = j * size / 4;
+        snprintf(shift, sizeof shift, "%d", j * size % 4 * 8);
+        fx_text_clear(&v);
+        stored(r, &v, st->elem, st->xs[j]);
+        const char *arg[2] = {v.s ? v.s : "", shift};
+        if (half[h].n)
+            fx_text_str(&half[h], " | ");
+        expand(r, &half[h], dl->pack[st->elem], st->elem, arg);
+    }
+    expr(r, &index, st->y);
+    dl->element(r, &e, st->arg, index.s ? index.s : "", wide ? 8 : 4);
+    indent(r, out, r->state->depth);
+    fx_text_str(out, e.s ? e.s : "");
+    fx_text_str(out, " = ");
+    const char *arg[2] = {half[0].s ? half[0].s : "", half[1].s ? half[1].s : ""};
+    expand(r, out, !wide ? "$0" : split ? dl->make8_split : dl->make8, FX_U32, arg);
+    fx_text_str(out, ";\n");
+    fx_text_free(&index);
+    fx_text_free(&v);
+    fx_text_free(&half[0]);
+    fx_text_free(&half[1]);
+    fx_text_free(&e);
+}
+
 static void statement(fx_render *r, const fx_kstmt *st) {
     state *s = r->state;
     int d = s->depth;
@@ -567,23 +636,11 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         fx_text_str(out, ";\n");
         break;
     case FX_KS_LOADV:
-        *(st->n == 4 ? &r->elems4 : &r->elems2) |= FX_BIT(st->elem);
-        expr(r, &v, st->x);
-        dl->element(r, &e, st->arg, v.s ? v.s : "", st->n);
-        for (int j = 0; j < st->n; j++) {
-            char c[2] = {"xyzw"[j], 0};
-            const char *arg[2] = {e.s ? e.s : "", c};
-            fx_text_clear(&w);
-            expand(r, &w, dl->component, FX_F32, arg);
-            indent(r, out, d);
-            fx_text_fmt(out, "%s%s v%d = ", dl->const_, dl->types[st->vars[j]->x->type], st->vars[j]->id);
-            load(r, out, st->elem, w.s ? w.s : "");
-            fx_text_str(out, ";\n");
-        }
+        load_pack(r, out, st);
         break;
     case FX_KS_STORE:
         expr(r, &w, st->y);
-        dl->element(r, &e, st->arg, w.s ? w.s : "", 1);
+        dl->element(r, &e, st->arg, w.s ? w.s : "", 0);
         stored(r, &v, st->elem, st->x);
         indent(r, out, d);
         fx_text_str(out, e.s ? e.s : "");
@@ -592,18 +649,7 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         fx_text_str(out, ";\n");
         break;
     case FX_KS_STOREV:
-        *(st->n == 4 ? &r->elems4 : &r->elems2) |= FX_BIT(st->elem);
-        expr(r, &w, st->y);
-        dl->element(r, &e, st->arg, w.s ? w.s : "", st->n);
-        for (int j = 0; j < st->n; j++) {
-            char c[2] = {"xyzw"[j], 0};
-            const char *arg[2] = {e.s ? e.s : "", c};
-            fx_text_clear(&v);
-            stored(r, &v, st->elem, st->xs[j]);
-            indent(r, out, d);
-            expand(r, out, dl->component, FX_F32, arg);
-            fx_text_fmt(out, " = %s;\n", v.s ? v.s : "");
-        }
+        store_pack(r, out, st);
         break;
     case FX_KS_SHARED_STORE:
         expr(r, &w, st->y);
