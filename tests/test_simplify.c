@@ -101,8 +101,8 @@ static const struct {
                                      "%d = constant() {dtype=f32, shape=[3,1,4], value=[2]} %e = select(%c, %a, %d) "
                                      "%r = convert(%e) {dtype=f16} return %r }"},
     {FX_RULE_add_of_pads, "graph(%x: s32[3,2], %y: s32[3,1], %w: s32[3,3]) { %z = constant() {dtype=s32, shape=[], value=[0]} "
-                          "%a = pad(%x, %z) {low=[0,5], high=[0,1]} %b = pad(%y, %z) {low=[0,0], high=[0,7]} "
-                          "%e = pad(%w, %z) {low=[0,1], high=[0,4]} %c = add(%a, %b) %r = add(%e, %c) return %c, %r }"},
+                          "%a = pad(%x, %z) {low=[0,6], high=[0,1]} %b = pad(%y, %z) {low=[0,1], high=[0,7]} "
+                          "%e = pad(%w, %z) {low=[0,3], high=[0,3]} %c = add(%a, %b) %r = add(%e, %a) return %c, %r }"},
     {FX_RULE_concatenate_of_empty, "graph(%x: f32[3], %y: f32[0]) { %r = concatenate(%y, %x, %y, %x) {dim=0} return %r }"},
     {FX_RULE_concatenate_of_concatenate, "graph(%x: f32[3], %y: f32[2]) { %a = concatenate(%x, %y) {dim=0} "
                                          "%r = concatenate(%y, %a, %x) {dim=0} return %r }"},
@@ -347,6 +347,102 @@ START_TEST(random_expressions_compute_the_same_simplified) {
 }
 END_TEST
 
+static int64_t below(int64_t n) { return (int64_t)(random64() % (uint64_t)n); }
+
+/* One random op that moves, reduces, multiplies or converts, on nodes of v[0..n-1]; NULL when the draw doesn't fit. */
+static fx_node *random_op(fx_graph *g, fx_node *const *v, int n) {
+    static const fx_symbol kinds[] = {FX_SYM_sum, FX_SYM_max, FX_SYM_xor, FX_SYM_prod};
+    static const fx_dtype dtypes[] = {FX_S32, FX_S8, FX_U16, FX_F32, FX_F16, FX_BF16, FX_S64};
+    fx_node *x = v[below(n)], *y = v[below(n)];
+    const fx_spec s = x->spec;
+    int64_t a[FX_MAX_RANK] = {0}, b[FX_MAX_RANK] = {0}, c[FX_MAX_RANK] = {0}, d[FX_MAX_RANK];
+    int k = 0;
+    for (int i = 0; i < s.rank; i++)
+        d[i] = i;
+    for (int i = s.rank - 1; i > 0; i--) { /* a random order */
+        int64_t j = below(i + 1), t = d[i];
+        d[i] = d[j];
+        d[j] = t;
+    }
+    switch (below(14)) {
+    case 0: return fx_b_transpose(g, x, d);
+    case 1:
+        for (int i = 0; i < s.rank; i++) {
+            a[i] = below(s.dims[i] + 1);
+            b[i] = a[i] + below(s.dims[i] - a[i] + 1);
+            c[i] = 1 + below(3);
+        }
+        return fx_b_slice(g, x, a, b, c);
+    case 2:
+        for (int i = 0; i < s.rank; i++) {
+            a[i] = below(4) ? 0 : below(3);
+            b[i] = below(4) ? 0 : below(3);
+        }
+        return fx_b_pad(g, x, fx_b_scalar(g, s.dtype, (double)below(2)), a, b, below(4) ? NULL : c);
+    case 3: return s.rank ? fx_b_reverse(g, x, (int)below(s.rank + 1), d) : NULL;
+    case 4: /* ones come and go */
+        for (int i = 0; i < s.rank && s.rank < 4; i++) {
+            if (s.dims[i] != 1 || below(2))
+                a[k++] = s.dims[i];
+            if (!below(3))
+                a[k++] = 1;
+        }
+        return s.rank < 4 ? fx_b_reshape(g, x, k, a) : NULL;
+    case 5: /* flattened */
+        a[0] = fx_spec_count(&s);
+        return fx_b_reshape(g, x, 1, a);
+    case 6:
+        for (int i = 0; i < s.rank && s.rank < 4; i++) {
+            if (!below(3))
+                a[k++] = 1 + below(3);
+            b[i] = k;
+            a[k++] = s.dims[i] == 1 ? 1 + below(3) : s.dims[i];
+        }
+        return s.rank < 4 ? fx_b_broadcast(g, x, k, a, b) : NULL;
+    case 7: return fx_dtype_is_float(s.dtype) ? NULL : fx_b_reduce(g, x, kinds[below(4)], (int)below(s.rank + 1), d);
+    case 8:
+        for (int i = 0; i < s.rank; i++)
+            if (s.rank != y->spec.rank || s.dtype != y->spec.dtype || (i && s.dims[i] != y->spec.dims[i]))
+                return NULL;
+        return s.rank ? fx_b_concatenate(g, 3, (fx_node *[]){x, y, x}, 0) : NULL;
+    case 9: return fx_b_convert(g, x, dtypes[below(7)]);
+    case 10: return fx_spec_equal(&s, &y->spec) ? fx_b_binary(g, below(2) ? FX_OP_add : FX_OP_mul, x, y) : NULL;
+    case 11: return fx_b_binary_c(g, below(2) ? FX_OP_add : FX_OP_mul, x, (double)below(3));
+    case 12: return fx_b_unary(g, FX_OP_neg, x);
+    default: {
+        fx_dot_numbers dot = {0, 1, NULL, NULL, a, b, FX_SYM_default, s.dtype};
+        a[0] = s.rank ? below(s.rank) : 0;
+        b[0] = y->spec.rank ? below(y->spec.rank) : 0;
+        bool fits = s.dtype == y->spec.dtype && fx_dtype_is_int(s.dtype) && s.rank && y->spec.rank && s.rank + y->spec.rank < 7 &&
+                    s.dims[a[0]] == y->spec.dims[b[0]];
+        return fits ? fx_b_dot(g, x, y, &dot) : NULL;
+    }
+    }
+}
+
+START_TEST(random_views_compute_the_same_simplified) {
+    for (int round = 0; round < 400; round++) {
+        fx_graph *g = fx_graph_new(NULL), *h;
+        fx_spec p = FX_SPEC(FX_S32, 2, 3, 1), q = FX_SPEC(FX_S32, 3, 4);
+        fx_node *v[40] = {fx_graph_param(g, &p), fx_graph_param(g, &q), fx_b_iota(g, &q, 1)};
+        int n = 3;
+        for (int tries = 0; tries < 60 && n < 24; tries++) {
+            fx_node *made = random_op(g, v, n);
+            ck_assert_msg(g->status == FX_OK, "%s", g->error);
+            if (made && fx_spec_count(&made->spec) < 2000)
+                v[n++] = made;
+        }
+        ck_assert_int_eq(fx_graph_finish(g, 6, &v[n - 6], true), FX_OK);
+        char *text = fx_graph_print(g);
+        ck_assert_msg(fx_graph_simplify(g, &h) == FX_OK && fx_graph_verify(h) == FX_OK, "%s\n%s", fx_last_error(), text);
+        check_same_results(g, h, text, false);
+        free(text);
+        fx_graph_unref(g);
+        fx_graph_unref(h);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("simplify");
     TCase *c = tcase_create("simplify");
@@ -360,6 +456,7 @@ int main(void) {
     tcase_add_test(c, control_flow_drops_what_no_one_uses);
     tcase_add_test(c, barriers_stay);
     tcase_add_test(c, random_expressions_compute_the_same_simplified);
+    tcase_add_test(c, random_views_compute_the_same_simplified);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/graph/node.h"
 
 typedef bool (*where_fn)(const fx_match *m);
 typedef fx_node *(*build_fn)(const fx_match *m);
@@ -232,6 +233,9 @@ static fx_node *fire(const fx_rules *r, int list, fx_graph *g, fx_node *n, int *
             to = replace(r, r->replacement[i], &m, fired, fuel);
         if (!to || to == n)
             continue;
+        if (!fx_spec_equal(&to->spec, &n->spec))
+            return fx_graph_error(g, FX_INTERNAL, "rule %s; expected %s; got %s", rows[i].name, fx_spec_text(&n->spec),
+                                  fx_spec_text(&to->spec));
         if (fired)
             fired[i]++;
         --*fuel;
