@@ -246,6 +246,23 @@ START_TEST(floats_keep_what_ieee_demands) {
 }
 END_TEST
 
+/* What holds for signed integers need not hold for unsigned ones: |-x| there is -x. */
+START_TEST(unsigned_values_keep_their_sign) {
+    fx_graph *g = NULL, *s = NULL;
+    const char *text = "graph(%x: u8[2]) { %y = neg(%x) %z = abs(%y) return %z }";
+    ck_assert_int_eq(fx_graph_parse(text, strlen(text), &g), FX_OK);
+    ck_assert_int_eq(fx_graph_simplify(g, &s), FX_OK);
+    uint8_t x[2] = {1, 0}, r[2];
+    const void *args[] = {x};
+    void *results[] = {r};
+    ck_assert_int_eq(fx_graph_eval(s, args, results), FX_OK);
+    ck_assert_uint_eq(r[0], 255);
+    ck_assert_uint_eq(r[1], 0);
+    fx_graph_unref(g);
+    fx_graph_unref(s);
+}
+END_TEST
+
 START_TEST(constants_fold_while_they_are_small) {
     fx_graph *g, *h = simplified("graph() { %a = constant() {dtype=f32, shape=[1000,1000], value=[3]} %b = exp(%a) "
                                  "%c = mul(%b, %a) %d = convert(%c) {dtype=bf16} return %d }", &g, NULL);
@@ -451,6 +468,7 @@ int main(void) {
     tcase_add_test(c, every_rule_fires_and_changes_no_value);
     tcase_add_test(c, examples_of_every_op_compute_the_same_simplified);
     tcase_add_test(c, floats_keep_what_ieee_demands);
+    tcase_add_test(c, unsigned_values_keep_their_sign);
     tcase_add_test(c, constants_fold_while_they_are_small);
     tcase_add_test(c, arrays_without_elements_are_not_computed);
     tcase_add_test(c, control_flow_drops_what_no_one_uses);
