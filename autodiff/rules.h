@@ -146,6 +146,10 @@ fx_status fx_ad_batch_graph(const fx_graph *f, const bool *batched, int64_t size
 fx_status fx_ad_batch(fx_graph *g, const fx_graph *f, fx_node *const *args, const bool *batched, int64_t size,
                       fx_node **results, bool *out_batched);
 
+/* reduce_fn as a tree of elementwise steps. init[i]: a scalar, or an array of the result's leading dimensions. */
+void fx_ad_fold_tree(fx_graph *g, const fx_graph *region, int n, fx_node *const *x, fx_node *const *init, int n_dims,
+                     const int64_t *dims, fx_node **out);
+
 /* The location and scope of n for what is built next; leave restores. */
 typedef struct fx_ad_place {
     const char *file, *scope;

@@ -146,5 +146,86 @@ void fx_transpose_cumulative(fx_transpose_rule *r) {
                       "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
                       fx_symbol_name(FX_GET_SYM(r->n)));
 }
-void fx_jvp_reduce_fn(fx_jvp_rule *r) { fx_rule_error(r->g, r->n, FX_UNSUPPORTED, "x"); }
-void fx_transpose_reduce_fn(fx_transpose_rule *r) { fx_rule_error(r->g, r->n, FX_UNSUPPORTED, "x"); }
+
+/* ---- reductions by a region ---- */
+
+/* The scalar region applied to arrays of one shape, element by element. */
+static void lift(fx_graph *g, const fx_graph *region, int n, fx_node *const *acc, fx_node *const *x, fx_node **out) {
+    fx_node **flat = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n);
+    bool *batched = FX_ARENA_ARRAY(&g->arena, bool, 2 * n);
+    if (g->arena.failed || !x[0])
+        return;
+    int64_t count = fx_spec_count(&x[0]->spec);
+    fx_spec shape = x[0]->spec;
+    for (int i = 0; i < 2 * n; i++) {
+        flat[i] = fx_b_reshape(g, i < n ? acc[i] : x[i - n], 1, &count);
+        batched[i] = true;
+    }
+    if (fx_ad_batch(g, region, flat, batched, count, out, batched) == FX_OK)
+        for (int i = 0; i < n; i++)
+            out[i] = fx_b_reshape(g, out[i], shape.rank, shape.dims);
+}
+
+void fx_ad_fold_tree(fx_graph *g, const fx_graph *region, int n, fx_node *const *given, fx_node *const *init, int n_dims,
+                     const int64_t *dims, fx_node **out) {
+    fx_arena *arena = &g->arena;
+    fx_node **x = FX_ARENA_ARRAY(arena, fx_node *, n), **a = FX_ARENA_ARRAY(arena, fx_node *, n), **b = FX_ARENA_ARRAY(arena, fx_node *, n);
+    if (arena->failed) {
+        fx_graph_error(g, FX_OUT_OF_MEMORY, "host memory ran out");
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        if (!(x[i] = merged(g, given[i], n_dims, dims)))
+            return;
+    int dim = x[0]->spec.rank - 1;
+    int64_t length = x[0]->spec.dims[dim];
+    while (length > 1 && g->status == FX_OK) { /* neighbours in pairs: the order is kept */
+        int64_t even = length / 2 * 2;
+        for (int i = 0; i < n; i++) {
+            a[i] = cut(g, x[i], dim, 0, even, 2);
+            b[i] = cut(g, x[i], dim, 1, even, 2);
+        }
+        lift(g, region, n, a, b, a);
+        for (int i = 0; i < n; i++)
+            x[i] = even == length ? a[i] : fx_b_concatenate(g, 2, (fx_node *[]){a[i], cut(g, x[i], dim, even, length, 1)}, dim);
+        length = (length + 1) / 2;
+    }
+    for (int i = 0; i < n && g->status == FX_OK; i++) { /* initial values follow the result's leading dimensions */
+        a[i] = fx_b_broadcast(g, init[i], dim, x[i]->spec.dims, (const int64_t[]){0, 1, 2, 3, 4, 5, 6, 7});
+        x[i] = length ? fx_b_reshape(g, x[i], dim, x[i]->spec.dims) : a[i];
+    }
+    if (g->status != FX_OK)
+        return;
+    if (length)
+        lift(g, region, n, a, x, x);
+    for (int i = 0; i < n; i++)
+        out[i] = x[i];
+}
+
+/* Differentiated as a tree of elementwise steps. */
+void fx_jvp_reduce_fn(fx_jvp_rule *r) {
+    const fx_node *n = r->n;
+    fx_graph *g = fx_graph_new(NULL);
+    int m = n->n_in / 2, n_dims;
+    const int64_t *dims = FX_GET_LIST(n, dims, &n_dims);
+    fx_node *value = fx_node_rebuild(r->g, n, r->in);
+    fx_node **in = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, n->n_in) : NULL, **out = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, m) : NULL;
+    bool ok = in && out;
+    for (int i = 0; ok && i < n->n_in; i++)
+        in[i] = fx_graph_param(g, &n->in[i]->spec);
+    if (ok)
+        fx_ad_fold_tree(g, n->region[0], m, in, in + m, n_dims, dims, out);
+    ok = ok && fx_graph_finish(g, m, out, true) == FX_OK;
+    if (ok)
+        fx_ad_jvp(r->g, g, r->in, r->t, r->linearize, r->out, r->dt);
+    else
+        fx_rule_error(r->g, n, FX_INTERNAL, "%s", fx_last_error());
+    for (int i = 0; i < m; i++)
+        r->out[i] = fx_result(value, i);
+    fx_graph_unref(g);
+}
+
+void fx_transpose_reduce_fn(fx_transpose_rule *r) {
+    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT, "reverse mode; expected a linear function of the tangents; got a reduction by a "
+                  "function; a custom rule must be linear in its tangents: use fx_reduce_sum");
+}

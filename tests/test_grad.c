@@ -48,8 +48,6 @@ START_TEST(structural_ops_have_right_derivatives) {
         fx_op op = op_examples[i].op;
         if (!fx_op_get(op)->diff || op == FX_OP_reduce_precision /* a step function */)
             continue;
-        if (op == FX_OP_reduce_fn)
-            continue;
         fx_func *f = parse_f64(op_examples[i].text);
         values v = random_inputs(f, -2, 2);
         modes how = op == FX_OP_while ? FORWARD_ONLY : strstr(op_examples[i].text, "kind=custom_vjp") ? REVERSE_ONLY : BOTH_MODES;

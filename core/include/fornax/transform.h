@@ -23,12 +23,15 @@ typedef struct fx_args {
 FX_API fx_status fx_grad(const fx_func *f, fx_args wrt, fx_func **out);
 /* Results: all results of f, then the gradients of result 0. */
 FX_API fx_status fx_value_and_grad(const fx_func *f, fx_args wrt, fx_func **out);
+/* For both of these, an integer or bool argument among wrt has a cotangent of zeros of its own type, and takes a tangent of its own
+ * type that is ignored; integer results have neither. */
 /* (x..., cotangents of the float results...) -> (results of f..., cotangents of the wrt arguments...) */
 FX_API fx_status fx_vjp(const fx_func *f, fx_args wrt, fx_func **out);
 /* (x..., tangents of the wrt arguments...) -> (results of f..., tangents of the float results...) */
 FX_API fx_status fx_jvp(const fx_func *f, fx_args wrt, fx_func **out);
-/* Adds an axis. in_axes[i]: axis of input i that is mapped, or FX_NOT_MAPPED; out_axes[j]: where it goes
- * in result j. NULL: all 0. size: of the axis, needed only when no input is mapped (else 0). */
+/* Adds an axis of the given size (0 or more). in_axes[i]: where it is in input i, or FX_NOT_MAPPED; out_axes[j]: where it goes
+ * in result j, FX_NOT_MAPPED only for results that are the same in all lanes. Axes count the new dimension; negative ones
+ * count from the end. NULL: all 0. */
 #define FX_NOT_MAPPED (-1000)
 FX_API fx_status fx_vmap(const fx_func *f, const int *in_axes, const int *out_axes, int64_t size, fx_func **out);
 /* The same function; its derivative recomputes f instead of keeping its intermediates. */
