@@ -105,18 +105,27 @@ static fx_spec *specs_of(fx_graph *g, int n, const fx_val *v) {
     return s;
 }
 
-/* The graph that an op on these operands belongs to, all moved there by capture when they are outer. */
-static fx_graph *home(int n, const fx_val *in, int n_out, fx_val *out) {
+/* The graph that an op on these operands belongs to. *in becomes a copy of the list, since callers may pass one
+ * list as operands and results; the results are then NULL until the op is built. */
+static fx_graph *home(int n, const fx_val **in, int n_out, fx_val *out) {
+    fx_graph *g = fx_trace_of(n, *in);
+    fx_val *copy = g ? join(g, n, *in, 0, NULL, 0, NULL) : NULL;
     clear(n_out, out);
-    return fx_trace_of(n, in);
+    *in = copy;
+    return copy ? g : NULL;
 }
 
 void fx_switch(fx_val index, int n_branch, const fx_trace_fn *branches, void *user, int n_in, const fx_val *in, int n_out,
                fx_val *out) {
-    fx_graph *g = home(1, &index, n_out, out);
-    fx_val *operands = g ? join(g, 1, &index, n_in, in, 0, NULL) : NULL;
-    if (!operands || !(g = fx_trace_of(1 + n_in, operands)))
+    fx_graph *g = fx_trace_of(1, &index);
+    const fx_val *operands = g ? join(g, 1, &index, n_in, in, 0, NULL) : NULL;
+    if (operands)
+        g = home(1 + n_in, &operands, n_out, out);
+    else
+        clear(n_out, out);
+    if (!operands || !g)
         return;
+    in = operands + 1;
     fx_spec *specs = specs_of(g, n_in, in);
     fx_graph **regions = FX_ARENA_ARRAY(&g->arena, fx_graph *, n_branch + 1);
     if (!specs || !regions)
@@ -134,14 +143,15 @@ void fx_switch(fx_val index, int n_branch, const fx_trace_fn *branches, void *us
 void fx_cond(fx_val pred, fx_trace_fn on_true, fx_trace_fn on_false, void *user, int n_in, const fx_val *in, int n_out,
              fx_val *out) {
     const fx_trace_fn branches[] = {on_false, on_true};
-    clear(n_out, out);
-    if (!fx_trace_of(1, &pred))
+    if (!fx_trace_of(1, &pred)) {
+        clear(n_out, out);
         return;
+    }
     fx_switch(fx_convert(fx_ne(pred, fx_const_like(pred, 0)), FX_S32), 2, branches, user, n_in, in, n_out, out);
 }
 
 void fx_while(fx_trace_fn cond, fx_trace_fn body, void *user, int n, const fx_val *init, fx_val *out) {
-    fx_graph *g = home(n, init, n, out);
+    fx_graph *g = home(n, &init, n, out);
     fx_spec *specs = g ? specs_of(g, n, init) : NULL;
     if (!specs)
         return;
@@ -158,12 +168,16 @@ void fx_while(fx_trace_fn cond, fx_trace_fn body, void *user, int n, const fx_va
 
 void fx_scan(fx_trace_fn body, void *user, int n_carry, const fx_val *init, int n_x, const fx_val *xs, int n_y,
              int64_t length, bool reverse, fx_val *out) {
-    clear(n_carry + n_y, out);
     fx_val first[] = {n_carry ? init[0] : n_x ? xs[0] : NULL};
     fx_graph *g = fx_trace_of(1, first);
-    fx_val *in = g ? join(g, n_carry, init, n_x, xs, 0, NULL) : NULL;
-    if (!in || !(g = fx_trace_of(n_carry + n_x, in)))
+    const fx_val *in = g ? join(g, n_carry, init, n_x, xs, 0, NULL) : NULL;
+    g = in ? home(n_carry + n_x, &in, n_carry + n_y, out) : NULL;
+    if (!g) {
+        clear(n_carry + n_y, out);
         return;
+    }
+    init = in;
+    xs = in + n_carry;
     fx_spec *specs = specs_of(g, n_carry + n_x, in);
     for (int i = 0; specs && i < n_x; i++) {
         fx_spec *s = &specs[n_carry + i];
@@ -211,7 +225,7 @@ void fx_reduce_fn(int n, const fx_val *x, const fx_val *init, int n_axes, const 
                   fx_val *out) {
     int64_t dims[FX_MAX_RANK];
     int nd;
-    fx_graph *g = home(n, x, n, out);
+    fx_graph *g = home(n, &x, n, out);
     if (!g || !fx_trace_axes(x[0], "fx_reduce_fn", n_axes, axes, &nd, dims))
         return;
     fx_graph *region = scalar_region(g, "fx_reduce_fn", fn, user, n, x, false, n);
@@ -221,7 +235,7 @@ void fx_reduce_fn(int n, const fx_val *x, const fx_val *init, int n_axes, const 
 }
 
 void fx_sort_by(int n, const fx_val *x, int axis, fx_trace_fn before, void *user, fx_val *out) {
-    fx_graph *g = home(n, x, n, out);
+    fx_graph *g = home(n, &x, n, out);
     if (!g || !fx_trace_axis(x[0], "fx_sort_by", x[0]->spec.rank, &axis))
         return;
     fx_graph *region = scalar_region(g, "fx_sort_by", before, user, n, x, true, 1);
@@ -230,7 +244,7 @@ void fx_sort_by(int n, const fx_val *x, int axis, fx_trace_fn before, void *user
 }
 
 void fx_optimization_barrier(int n, const fx_val *in, fx_val *out) {
-    fx_graph *g = home(n, in, n, out);
+    fx_graph *g = home(n, &in, n, out);
     if (g)
         finish(g, FX_OP_optimization_barrier, n, in, 0, NULL, 0, NULL, n, out);
 }
@@ -252,7 +266,7 @@ void fx_call(fx_trace *t, const fx_func *f, const fx_val *in, fx_val *out) {
 }
 
 void fx_trace_custom_jvp(int n_in, const fx_val *in, fx_trace_fn primal, fx_trace_fn jvp, void *user, int n_out, fx_val *out) {
-    fx_graph *g = home(n_in, in, n_out, out);
+    fx_graph *g = home(n_in, &in, n_out, out);
     fx_val *twice = g ? join(g, n_in, in, n_in, in, 0, NULL) : NULL;
     fx_spec *specs = twice ? specs_of(g, 2 * n_in, twice) : NULL;
     if (!specs)
