@@ -107,6 +107,8 @@ static fx_status read_files(const char *dir, int classes, char names[5][24], int
     for (int i = 0; i < n && status == FX_OK; i++) {
         char *path = fx_path_join(dir, names[i]);
         status = path ? fx_file_map_open(path, &maps[i]) : fx_fail_oom(strlen(dir));
+        if (status == FX_NOT_FOUND)
+            fx_fail_context(status, "CIFAR-%d in its binary version (not the one for Python)", classes);
         if (status == FX_OK) {
             opened++;
             status = check_size(maps[i].size, record);

@@ -42,8 +42,35 @@ static int open_retry(const char *path, int flags, mode_t mode) {
     return fd;
 }
 
-fx_status fx_file_map_open(const char *path, fx_file_map *out) {
-    *out = (fx_file_map){(const unsigned char *)"", 0, false};
+static fx_status map_contents(int fd, const char *path, size_t size, fx_file_map *out) {
+    void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return fail_errno("cannot map", path, errno);
+    *out = (fx_file_map){p, size, FX_FILE_MAPPED};
+    return FX_OK;
+}
+
+static fx_status read_contents(int fd, const char *path, size_t size, fx_file_map *out) {
+    unsigned char *p = malloc(size);
+    if (!p)
+        return fx_fail_oom(size);
+    for (size_t at = 0; at < size;) {
+        ssize_t n = read(fd, p + at, size - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            free(p);
+            return n < 0 ? fail_errno("cannot read", path, errno)
+                         : fx_fail(FX_IO_ERROR, "cannot read %s: it was shortened meanwhile", FX_QUOTE(path));
+        }
+        at += (size_t)n;
+    }
+    *out = (fx_file_map){p, size, FX_FILE_ALLOCATED};
+    return FX_OK;
+}
+
+static fx_status take_contents(const char *path, bool map, fx_file_map *out) {
+    *out = (fx_file_map){(const unsigned char *)"", 0, FX_FILE_CONSTANT};
     if (!path || !*path)
         return fx_fail(FX_INVALID_ARGUMENT, "reading a file; expected a path; got an empty one");
     int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0);
@@ -58,21 +85,26 @@ fx_status fx_file_map_open(const char *path, fx_file_map *out) {
                          S_ISDIR(st.st_mode) ? "a folder" : "a pipe or device");
     else if ((uintmax_t)st.st_size > SIZE_MAX / 2)
         status = fx_fail(FX_IO_ERROR, "cannot read %s: too large for this machine", FX_QUOTE(path));
-    else if (st.st_size > 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
-            status = fail_errno("cannot map", path, errno);
-        else
-            *out = (fx_file_map){p, (size_t)st.st_size, true};
-    }
+    else if (st.st_size > 0)
+        status = (map ? map_contents : read_contents)(fd, path, (size_t)st.st_size, out);
     close(fd);
     return status;
 }
 
+fx_status fx_file_map_open(const char *path, fx_file_map *out) {
+    return take_contents(path, true, out);
+}
+
+fx_status fx_file_read(const char *path, fx_file_map *out) {
+    return take_contents(path, false, out);
+}
+
 void fx_file_map_close(fx_file_map *map) {
-    if (map->mapped)
+    if (map->kind == FX_FILE_MAPPED)
         munmap((void *)(uintptr_t)map->data, map->size);
-    *map = (fx_file_map){(const unsigned char *)"", 0, false};
+    else if (map->kind == FX_FILE_ALLOCATED)
+        free((void *)(uintptr_t)map->data);
+    *map = (fx_file_map){(const unsigned char *)"", 0, FX_FILE_CONSTANT};
 }
 
 fx_status fx_file_begin(const char *path, fx_file_writer *w) {

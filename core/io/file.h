@@ -16,14 +16,16 @@ typedef struct fx_quoted {
 fx_quoted fx_quote(const char *s);
 #define FX_QUOTE(s) (fx_quote(s).text)
 
-/* A file's bytes, mapped read-only and private. data is never NULL. */
+/* A file's bytes, read-only. data is never NULL. */
 typedef struct fx_file_map {
     const unsigned char *data;
     size_t size;
-    bool mapped; /* false: data is a constant of the program (an empty file) */
+    enum { FX_FILE_CONSTANT, FX_FILE_MAPPED, FX_FILE_ALLOCATED } kind; /* constant: an empty file */
 } fx_file_map;
-/* Regular files only: folders, pipes and devices are refused. */
+/* Regular files only: folders, pipes and devices are refused. A mapped file must not be shortened while it is open. */
 fx_status fx_file_map_open(const char *path, fx_file_map *out);
+/* The same by reading into memory: for small files that others may replace at any time. */
+fx_status fx_file_read(const char *path, fx_file_map *out);
 void fx_file_map_close(fx_file_map *map);
 
 /* Atomic replacement of `path`. After begin, exactly one of commit and abort must be called; commit aborts when it

@@ -144,7 +144,7 @@ fx_status fx_image_decode(const void *data, size_t size, const fx_image_options 
 fx_status fx_image_load(const char *path, const fx_image_options *options, fx_image *out) {
     fx_file_map map;
     *out = (fx_image){.data = NULL};
-    FX_TRY(fx_file_map_open(path, &map));
+    FX_TRY(fx_file_read(path, &map)); /* a training set may change under a running program */
     fx_status status = fx_image_decode(map.data, map.size, options, out);
     if (status != FX_OK)
         fx_fail_context(status, "%s", FX_QUOTE(path));

@@ -185,7 +185,8 @@ fx_status fx_npz_read(fx_npz *npz, const char *name, fx_host_array *out) {
     return fx_fail(FX_NOT_FOUND, "npz: no entry %s", FX_QUOTE(name));
 }
 
-static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
+/* *bytes_of_file: new memory that must live until the archive is closed. */
+static fx_status add_entry(zip_t *zip, const fx_named_tensor *t, unsigned char **bytes_of_file) {
     char header[FX_NPY_HEADER_SIZE];
     size_t length, bytes, name_size = t->name ? strlen(t->name) + 5 : 0;
     if (!t->name || !*t->name)
@@ -201,10 +202,10 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
         return fx_fail(FX_INVALID_ARGUMENT, "npz: tensor %s has %zu bytes; expected %zu by its shape",
                        FX_QUOTE(t->name), t->data ? t->bytes : 0, bytes);
     char *name = malloc(name_size);
-    unsigned char *all = malloc(length + bytes); /* owned by the source below */
+    unsigned char *all = malloc(length + bytes);
+    *bytes_of_file = all;
     if (!name || !all) {
         free(name);
-        free(all);
         return fx_fail_oom(length + bytes);
     }
     strcpy(stpcpy(name, t->name), ".npy");
@@ -212,9 +213,7 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
     if (bytes)
         memcpy(all + length, t->data, bytes);
     fx_status status = FX_OK;
-    zip_source_t *source = zip_source_buffer(zip, all, length + bytes, 1);
-    if (!source)
-        free(all);
+    zip_source_t *source = zip_source_buffer(zip, all, length + bytes, 0);
     zip_int64_t i = source ? zip_file_add(zip, name, source, ZIP_FL_ENC_UTF_8) : -1;
     if (i < 0) {
         int code = zip_error_code_zip(zip_get_error(zip));
@@ -232,47 +231,56 @@ static fx_status add_entry(zip_t *zip, const fx_named_tensor *t) {
     return status;
 }
 
+/* Closes the archive, which is in `memory`, and writes its bytes to the file. */
+static fx_status write_archive(zip_t *zip, zip_source_t *memory, const char *path) {
+    if (zip_close(zip) != 0) {
+        fx_status failed = fail_zip("write", path, zip_get_error(zip));
+        zip_discard(zip);
+        return failed;
+    }
+    zip_stat_t st;
+    if (zip_source_stat(memory, &st) != 0 || zip_source_open(memory) != 0)
+        return fail_zip("write", path, zip_source_error(memory));
+    fx_status status;
+    char *bytes = malloc((size_t)st.size + 1);
+    if (!bytes)
+        status = fx_fail_oom((size_t)st.size);
+    else if (zip_source_read(memory, bytes, st.size) != (zip_int64_t)st.size)
+        status = fail_zip("write", path, zip_source_error(memory));
+    else
+        status = fx_file_replace(path, bytes, (size_t)st.size);
+    free(bytes);
+    zip_source_close(memory);
+    return status;
+}
+
 fx_status fx_npz_write(const char *path, const fx_named_tensor *tensors, size_t n) {
+    if (n == 0) /* libzip makes no empty archive; its bytes are known */
+        return fx_file_replace(path, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
+    unsigned char **entries = calloc(n, sizeof *entries);
+    if (!entries)
+        return fx_fail_oom(n * sizeof *entries);
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t *memory = zip_source_buffer_create(NULL, 0, 0, &error);
     zip_t *zip = memory ? zip_open_from_source(memory, ZIP_CREATE | ZIP_TRUNCATE, &error) : NULL;
-    if (!zip) {
-        fx_status failed = fail_zip("create", path, &error);
-        zip_source_free(memory);
-        return failed;
-    }
-    zip_source_keep(memory); /* zip_close gives one reference back */
     fx_status status = FX_OK;
-    for (size_t i = 0; i < n && status == FX_OK; i++)
-        status = add_entry(zip, &tensors[i]);
-    if (status != FX_OK || n == 0) { /* libzip would delete an empty archive; its bytes are known */
-        zip_discard(zip);
-        zip_source_free(memory);
-        return status != FX_OK ? status : fx_file_replace(path, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
-    }
-    if (zip_close(zip) != 0) {
-        status = fail_zip("write", path, zip_get_error(zip));
-        zip_discard(zip);
-        zip_source_free(memory);
-        return status;
-    }
-    zip_stat_t st;
-    char *bytes = NULL;
-    if (zip_source_stat(memory, &st) != 0 || zip_source_open(memory) != 0) {
-        status = fail_zip("write", path, zip_source_error(memory));
+    if (!zip) {
+        status = fail_zip("create", path, &error);
     } else {
-        bytes = malloc((size_t)st.size);
-        if (!bytes)
-            status = fx_fail_oom((size_t)st.size);
-        else if (zip_source_read(memory, bytes, st.size) != (zip_int64_t)st.size)
-            status = fail_zip("write", path, zip_source_error(memory));
+        zip_source_keep(memory); /* closing the archive gives one reference back */
+        for (size_t i = 0; i < n && status == FX_OK; i++)
+            status = add_entry(zip, &tensors[i], &entries[i]);
+        if (status == FX_OK)
+            status = write_archive(zip, memory, path);
         else
-            status = fx_file_replace(path, bytes, (size_t)st.size);
-        zip_source_close(memory);
+            zip_discard(zip);
     }
-    free(bytes);
     zip_source_free(memory);
+    zip_error_fini(&error);
+    for (size_t i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
     return status;
 }
 

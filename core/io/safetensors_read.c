@@ -273,7 +273,7 @@ static fx_status create(fx_safetensors **out) {
     *out = calloc(1, sizeof **out);
     if (!*out)
         return fx_fail_oom(sizeof **out);
-    (*out)->map = (fx_file_map){(const unsigned char *)"", 0, false};
+    (*out)->map = (fx_file_map){(const unsigned char *)"", 0, FX_FILE_CONSTANT};
     fx_arena_init(&(*out)->arena);
     return FX_OK;
 }

@@ -65,7 +65,10 @@ static fx_status build_header(json_t *header, const fx_named_tensor *tensors, si
             return fx_fail(FX_INVALID_ARGUMENT, "safetensors: the tensors together are too large");
         json_t *shape = json_array();
         for (int d = 0; d < t->spec.rank; d++)
-            json_array_append_new(shape, json_integer(t->spec.dims[d]));
+            if (json_array_append_new(shape, json_integer(t->spec.dims[d])) != 0) {
+                json_decref(shape);
+                return fx_fail_oom(256);
+            }
         json_t *info = json_pack("{s:s, s:o, s:[I, I]}", "dtype", fx_safetensors_type_of(t->spec.dtype)->name, "shape",
                                  shape, "data_offsets", (json_int_t)at, (json_int_t)end);
         if (!info)
@@ -113,6 +116,19 @@ static fx_status write_file(const char *path, const char *text, const fx_named_t
     return status;
 }
 
+/* New memory, NULL when there is none. json_dumps would cut keys out when it runs out of memory (jansson 2.14). */
+static char *header_text(const json_t *header) {
+    size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT);
+    char *text = n ? malloc(n + 1) : NULL;
+    if (text && json_dumpb(header, text, n, JSON_COMPACT) != n) {
+        free(text);
+        return NULL;
+    }
+    if (text)
+        text[n] = '\0';
+    return text;
+}
+
 fx_status fx_safetensors_write(const char *path, const fx_named_tensor *tensors, size_t n, const fx_text_pair *metadata,
                                size_t m, const fx_safetensors_options *options) {
     fx_safetensors_options opt = FX_SAFETENSORS_OPTIONS_INIT;
@@ -138,7 +154,7 @@ fx_status fx_safetensors_write(const char *path, const fx_named_tensor *tensors,
     }
     if ((status = build_header(header, tensors, n, pairs, m, order)) != FX_OK)
         goto done;
-    if (!(text = json_dumps(header, JSON_COMPACT))) {
+    if (!(text = header_text(header))) {
         status = fx_fail_oom(1 << 16);
         goto done;
     }
