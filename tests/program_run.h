@@ -60,12 +60,12 @@ static inline void run_program(test_device *t, const fx_program *p, const fx_mem
     }
     for (int i = 0; i < p->n_step; i++) {
         const fx_step *s = &p->steps[i];
-        fx_mem a[64];
-        ck_assert_int_le(s->n_arg, 64);
+        fx_mem a[256];
+        ck_assert_int_le(s->n_arg, 256);
         for (int j = 0; j < s->n_arg; j++)
             a[j] = mem[s->args[j].buffer];
         if (s->kind == FX_STEP_KERNEL) {
-            uint64_t args[64], ticket;
+            uint64_t args[256], ticket;
             bool done;
             fx_cmds *c;
             for (int j = 0; j < s->n_arg; j++)

@@ -195,6 +195,45 @@ START_TEST(a_transformer_block_trains_in_few_kernels) {
 }
 END_TEST
 
+/* p, m, v, g of each array -> Adam's new p, m, v */
+enum { ARRAYS = 7 };
+static void adam(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)t, (void)user;
+    fx_val norm2 = NULL;
+    for (int i = 0; i < ARRAYS; i++) {
+        fx_val s = fx_reduce_sum(fx_square(in[4 * i + 3]), -1, NULL, false);
+        norm2 = norm2 ? fx_add(norm2, s) : s;
+    }
+    fx_val clip = fx_div(fx_const_like(norm2, 1), fx_add_c(fx_sqrt(norm2), 1));
+    for (int i = 0; i < ARRAYS; i++) {
+        fx_val p = in[4 * i], g = fx_mul(in[4 * i + 3], clip);
+        fx_val m = fx_add(fx_mul_c(in[4 * i + 1], 0.9), fx_mul_c(g, 0.1));
+        fx_val v = fx_add(fx_mul_c(fx_square(in[4 * i + 2]), 0.99), fx_mul_c(fx_square(g), 0.01));
+        out[3 * i] = fx_sub(p, fx_mul_c(fx_add(fx_div(m, fx_add_c(fx_sqrt(v), 1e-3)), fx_mul_c(p, 0.01)), 0.1));
+        out[3 * i + 1] = m;
+        out[3 * i + 2] = v;
+    }
+}
+
+START_TEST(an_optimizer_updates_all_arrays_in_one_launch) {
+    fx_spec s[4 * ARRAYS];
+    for (int i = 0; i < ARRAYS; i++)
+        for (int j = 0; j < 4; j++)
+            s[4 * i + j] = i % 3 == 0 ? FX_SPEC(FX_F32, 10 + 2 * i) : FX_SPEC(FX_F32, 30 + i, 40 * i);
+    fx_func *f = traced(adam, 4 * ARRAYS, s, 3 * ARRAYS);
+    fx_program *p;
+    int updates = 0;
+    OK(fx_program_create(fx_func_graph(f), &caps, NULL, &p));
+    for (int i = 0; i < p->n_step; i++)
+        updates += !strncmp(p->steps[i].schedule, "pointwise", 9) && p->steps[i].n_arg > 4;
+    fx_program_destroy(p);
+    ck_assert_int_eq(updates, 1);
+    kernels(f);
+    compare(f, 1e-5);
+    fx_func_unref(f);
+}
+END_TEST
+
 int main(void) {
     int open = -1;
     if (find_vulkan())
@@ -207,6 +246,7 @@ int main(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, row_patterns_are_one_kernel);
     tcase_add_test(c, layer_norm_backward_is_two_kernels);
+    tcase_add_test(c, an_optimizer_updates_all_arrays_in_one_launch);
     tcase_add_test(c, a_transformer_block_trains_in_few_kernels);
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);

@@ -78,11 +78,20 @@ static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
     fx_program *p = b->p;
     FX_TRY(fx_fuse(g, b->caps, b->opt, scratch, b->fusion));
     FX_TRY(make_buffers(b, g));
-    for (int i = 0; i < b->fusion->n_group; i++) {
+    const fx_group **sinks = FX_ARENA_ARRAY(scratch, const fx_group *, b->fusion->n_group + 1);
+    int n_sink = 0;
+    for (int i = 0; i < b->fusion->n_group && sinks; i++) {
         const fx_group *grp = &b->fusion->groups[i];
-        if (grp->kind == FX_GROUP_CONTROL || fx_spec_count(fx_value_spec(grp->out[0])) > 0)
+        if (grp->kind != FX_GROUP_CONTROL && !fx_spec_count(fx_value_spec(grp->out[0])))
+            continue; /* empty arrays */
+        if (grp->kind == FX_GROUP_POINTWISE && grp->sink)
+            sinks[n_sink++] = grp;
+        else
             FX_TRY(fx_emit_group(b, grp));
     }
+    if (!sinks)
+        return fx_fail_oom(0);
+    FX_TRY(fx_emit_sinks(b, n_sink, sinks));
     p->n_param = g->n_param;
     p->n_result = g->n_result;
     p->results = FX_ARENA_ARRAY(&p->arena, int, g->n_result + 1);

@@ -159,8 +159,10 @@ static int64_t flops_of(const fx_values *vs, fx_node *n, int depth, int64_t *bud
 
 static fx_status share_kernel(fx_builder *b, const fx_kir *k, const char *name, fx_text *text, int *index) {
     fx_program *p = b->p;
-    fx_kernel_source s = {
-        .name = name, .source_bytes = text->n, .n_args = (uint32_t)k->n_arg, .subgroup_size = k->subgroup_size};
+    fx_kernel_source s = {.name = name,
+                          .source_bytes = text->n,
+                          .n_args = (uint32_t)fx_kir_arguments(k),
+                          .subgroup_size = k->subgroup_size};
     XXH3_state_t *h = XXH3_createState();
     if (!h)
         return fx_fail_oom(sizeof(void *));
@@ -244,13 +246,18 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     return FX_OK;
 }
 
+void fx_emit_begin(fx_emit *e, fx_builder *b, const fx_group *g, fx_arena *arena) {
+    fx_arena_init(arena);
+    *e = (fx_emit){.builder = b, .caps = b->caps, .fusion = b->fusion, .arena = arena, .groups = {1, 1, 1}};
+    begin(e, g);
+}
+
 fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
     if (g->kind == FX_GROUP_CONTROL)
         return fx_emit_control(b, g);
     fx_arena arena;
-    fx_arena_init(&arena);
-    fx_emit e = {.builder = b, .caps = b->caps, .fusion = b->fusion, .arena = &arena, .groups = {1, 1, 1}};
-    begin(&e, g);
+    fx_emit e;
+    fx_emit_begin(&e, b, g, &arena);
     const fx_schedule *s = &fx_schedule_pointwise;
     for (int i = 0; fx_schedules[i]; i++)
         if (fx_schedules[i]->kind == g->kind && (!fx_schedules[i]->match || fx_schedules[i]->match(&e, g))) {

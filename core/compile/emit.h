@@ -18,6 +18,11 @@ fx_step *fx_builder_step(fx_builder *b);                                        
 fx_status fx_builder_value(fx_builder *b, fx_value v, int *buffer);
 /* Emits one group by the first schedule that matches, or as a control-flow step. */
 fx_status fx_emit_group(fx_builder *b, const fx_group *g);
+/* An empty kernel for g; the caller finishes the arena. */
+void fx_emit_begin(fx_emit *e, fx_builder *b, const fx_group *g, fx_arena *arena);
+/* Emits pointwise groups that nothing reads; those that do the same work on arrays of different sizes (an optimizer's
+ * parameters) share one launch. */
+fx_status fx_emit_sinks(fx_builder *b, int n, const fx_group *const *groups);
 fx_status fx_emit_control(fx_builder *b, const fx_group *g);
 
 /* "dot_general+add+gelu"-like name of a group, in the program's arena. */

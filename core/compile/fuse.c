@@ -24,6 +24,7 @@ typedef struct part {
     int *dep;                        /* values that it reads, by value id; unique */
     int mark;
     bool dead;
+    bool update; /* an optimizer's: a parameter's new value, elementwise; not to be mixed into other kernels */
 } part;
 
 typedef struct fuser {
@@ -35,8 +36,9 @@ typedef struct fuser {
     int *owner; /* by value id: the part that makes it, -1 */
     int *seen;  /* by value id: stamp of the latest walk */
     int stamp;
-    bool *needed; /* by node */
-    double *size; /* by value id: elements */
+    bool *needed;   /* by node */
+    double *size;   /* by value id: elements */
+    bool *is_param; /* by value id */
     bool failed;
 } fuser;
 
@@ -154,17 +156,46 @@ static bool unite(fuser *f, const part *a, const part *b, part *m) {
     }
 }
 
-/* One lane team a row pays when there are enough rows, or when nothing wide follows the reductions. */
+static double reduced(const fx_node *n) {
+    return (double)fx_spec_count(&n->in[0]->spec);
+}
+
+/* One lane team a row pays when there are enough rows, or little work. Few rows: reductions of one array only, and
+ * nothing wide after them. */
 static bool worth_rows(const part *m) {
-    int64_t rows = fx_spec_count(&m->inner[0]->spec), cols = 1;
+    double rows = (double)fx_spec_count(&m->inner[0]->spec), wide = 1, all = 0;
     for (int i = 0; i < m->n_out; i++)
-        cols = cols > m->cols[i] ? cols : m->cols[i];
-    return cols == 1 || rows >= 32 || rows * cols <= 16384;
+        wide = wide > (double)m->cols[i] ? wide : (double)m->cols[i];
+    for (int i = 0; i < m->n_inner; i++)
+        all += reduced(m->inner[i]);
+    if (rows >= 32 || all + rows * wide <= 32768)
+        return true;
+    for (int i = 1; i < m->n_inner; i++)
+        if (!fx_spec_equal(&m->inner[i]->in[0]->spec, &m->inner[0]->in[0]->spec))
+            return false;
+    return wide == 1;
+}
+
+/* Is p one sum (or other reduction) of a large array to a scalar, and nothing else? Several share launches. */
+static bool is_total(const part *p) {
+    return p->kind == FX_GROUP_REDUCE && !p->dead && p->n_inner == 1 && p->n_out == 1 &&
+           p->out[0].node == p->inner[0] && fx_spec_count(&p->inner[0]->spec) == 1 && reduced(p->inner[0]) >= 4096;
+}
+
+static bool reads_totals(const fuser *f, const part *p, int most) {
+    int n = 0;
+    for (int i = 0; i < p->n_dep; i++)
+        n += f->owner[p->dep[i]] >= 0 && is_total(&f->parts[f->owner[p->dep[i]]]);
+    return n > most;
 }
 
 static bool merge(fuser *f, int ia, int ib) {
     part *a = &f->parts[ia], *b = &f->parts[ib], m;
-    if (a->kind > FX_GROUP_CONTRACT || b->kind > FX_GROUP_CONTRACT || cyclic(f, ia, ib) || !unite(f, a, b, &m))
+    if (a->kind > FX_GROUP_CONTRACT || b->kind > FX_GROUP_CONTRACT || a->update != b->update || cyclic(f, ia, ib) ||
+        !unite(f, a, b, &m))
+        return false;
+    m.update = a->update;
+    if ((is_total(a) && reads_totals(f, b, 1)) || (is_total(b) && reads_totals(f, a, 1)))
         return false;
     if (m.kind == FX_GROUP_REDUCE && !worth_rows(&m))
         return false;
@@ -264,6 +295,53 @@ static fx_status seed(fuser *f) {
     for (int i = 0; i < f->n_part; i++)
         find_deps(f, &f->parts[i]);
     return f->failed ? fx_fail_oom(0) : FX_OK;
+}
+
+enum { FEWEST_UPDATES = 3 };
+
+/* Marks the parts of an optimizer: pointwise results that depend on a parameter of their size and that only such
+ * parts read, when there are several. Left alone they can be updated in place, many of them in one launch. */
+static void find_updates(fuser *f) {
+    int n = 0;
+    for (int i = 0; i < f->n_part; i++) {
+        part *p = &f->parts[i];
+        p->update = p->kind == FX_GROUP_POINTWISE;
+        bool reads_param = false;
+        for (int j = 0; j < p->n_out; j++)
+            p->update &= f->needed[p->out[j].node->id];
+        for (int j = 0; j < p->n_dep && p->update && !reads_param; j++)
+            if (f->owner[p->dep[j]] < 0 && f->size[p->dep[j]] == f->size[fx_value_id(f->vs, p->out[0])])
+                reads_param = f->is_param[p->dep[j]];
+        p->update &= reads_param;
+    }
+    for (bool again = true; again;) {
+        again = false;
+        for (int i = 0; i < f->n_part; i++)
+            for (int j = 0; j < f->parts[i].n_dep && !f->parts[i].update; j++) {
+                int o = f->owner[f->parts[i].dep[j]];
+                if (o >= 0 && f->parts[o].update) {
+                    f->parts[o].update = false;
+                    again = true;
+                }
+            }
+    }
+    for (int i = 0; i < f->n_part; i++)
+        n += f->parts[i].update;
+    for (int i = f->n_part - 1; i >= 0; i--) { /* and what is computed for them alone: a clipped gradient */
+        part *p = &f->parts[i];
+        int readers = 0;
+        bool only = p->kind == FX_GROUP_POINTWISE && !p->update && !f->needed[p->out[0].node->id];
+        for (int j = 0; j < f->n_part && only; j++)
+            for (int d = 0; d < f->parts[j].n_dep && only; d++)
+                if (f->owner[f->parts[j].dep[d]] == i) {
+                    readers++;
+                    only = f->parts[j].update &&
+                           f->size[f->parts[j].dep[d]] == f->size[fx_value_id(f->vs, f->parts[j].out[0])];
+                }
+        p->update |= only && readers;
+    }
+    for (int i = 0; i < f->n_part && n < FEWEST_UPDATES; i++)
+        f->parts[i].update = false;
 }
 
 /* What only its own part reads need not be stored. */
@@ -408,6 +486,10 @@ static void visit(fuser *f, int i, fx_fusion *out, fx_arena *arena) {
     g->out_cols = fx_arena_copy(arena, p->cols, sizeof *p->cols * (size_t)p->n_out);
     g->inner = fx_arena_copy(arena, p->inner, sizeof *p->inner * (size_t)p->n_inner);
     g->rows = p->kind == FX_GROUP_REDUCE ? fx_spec_count(&p->inner[0]->spec) : 0;
+    g->sink = true;
+    for (int j = 0; j < f->n_part && g->sink; j++)
+        for (int d = 0; d < f->parts[j].n_dep && j != i && !f->parts[j].dead; d++)
+            g->sink &= f->owner[f->parts[j].dep[d]] != i;
     g->order = out->n_group++;
 }
 
@@ -449,19 +531,23 @@ fx_status fx_fuse(fx_graph *g, const fx_device_caps *caps, const fx_lower_option
     f.owner = FX_ARENA_ARRAY(arena, int, vs->count + 1);
     f.seen = FX_ARENA_ARRAY(arena, int, vs->count + 1);
     f.size = FX_ARENA_ARRAY(arena, double, vs->count + 1);
+    f.is_param = FX_ARENA_ARRAY(arena, bool, vs->count + 1);
     f.needed = find_needed(g, opt->no_fusion, arena);
     f.parts = FX_ARENA_ARRAY(arena, part, g->n_node + 1);
     out->groups = FX_ARENA_ARRAY(arena, fx_group, g->n_node + 1);
-    if (!vs->buffer || !f.owner || !f.seen || !f.size || !f.needed || !f.parts || !out->groups)
+    if (!vs->buffer || !f.owner || !f.seen || !f.size || !f.is_param || !f.needed || !f.parts || !out->groups)
         return fx_fail_oom(0);
     for (int i = 0; i < vs->count; i++)
         vs->buffer[i] = f.owner[i] = -1;
     for (int i = 0; i < g->n_node; i++)
-        for (int r = 0; r < fx_result_count(g->nodes[i]); r++)
+        for (int r = 0; r < fx_result_count(g->nodes[i]); r++) {
             f.size[vs->base[i] + r] = (double)fx_spec_count(fx_result_spec(g->nodes[i], r));
+            f.is_param[vs->base[i] + r] = g->nodes[i]->op == FX_OP_parameter;
+        }
     FX_TRY(fx_fuse_choose(g, vs, f.needed, arena));
     fx_status st = seed(&f);
     if (st == FX_OK && !opt->no_fusion) {
+        find_updates(&f);
         vertical(&f, FX_GROUP_CONTRACT, FX_GROUP_POINTWISE);
         vertical(&f, FX_GROUP_REDUCE, FX_GROUP_REDUCE);
         vertical(&f, FX_GROUP_REDUCE, FX_GROUP_POINTWISE);

@@ -27,6 +27,7 @@ typedef struct fx_group {
     int64_t *out_cols; /* REDUCE: elements of each output a row */
     fx_node **inner;   /* REDUCE: reductions in order of dependence; CONTRACT: the contraction; else the node */
     int64_t rows;
+    bool sink; /* no other group reads its outputs: it may run last */
     int order; /* position among the groups */
 } fx_group;
 

@@ -36,6 +36,8 @@ extern const fx_schedule fx_schedule_contract;
 /* The linear number of the workgroup when the grid has n of them: sets e->groups, folding what exceeds the
  * device's limit into y. Where n doesn't fill the folded grid, surplus workgroups get numbers >= n: guard. */
 fx_kx *fx_emit_grid(fx_emit *e, int64_t n);
+/* Pointwise: stores all outputs at the elements i[0..width), width 1 or 2 (neighbours, the first at an even place). */
+void fx_pointwise_elements(fx_emit *e, const fx_group *g, int width, fx_kx *const *i);
 /* Closes the kernel that e holds, appends its step, and starts an empty one. */
 fx_status fx_emit_kernel(fx_emit *e, const fx_group *g);
 /* A buffer of the program between kernels of one group; use with fx_lower_arg. */

@@ -7,10 +7,13 @@
 
 enum { LANES = 256, MOST_PER_LANE = 8, SOME = 32 };
 
-/* Stores the values of all outputs at the elements i[0..width), loads of all before stores of any. */
-static void element(fx_emit *e, const fx_group *g, int width, fx_kx *const *i) {
+/* Loads of all outputs come before stores of any, for what runs in place. */
+void fx_pointwise_elements(fx_emit *e, const fx_group *g, int width, fx_kx *const *i) {
     fx_kir *k = &e->k;
     fx_lower *lo = &e->lo;
+    lo->in_place = i[0];
+    lo->in_place2 = i[width - 1];
+    lo->pairs = width == 2;
     for (int first = 0; first < g->n_out; first += SOME) {
         int count = g->n_out - first < SOME ? g->n_out - first : SOME;
         fx_kx *x[SOME][2];
@@ -32,7 +35,6 @@ static void element(fx_emit *e, const fx_group *g, int width, fx_kx *const *i) {
 
 static fx_status emit(fx_emit *e, const fx_group *g) {
     fx_kir *k = &e->k;
-    fx_lower *lo = &e->lo;
     int64_t n = fx_spec_count(fx_value_spec(g->out[0])), units = e->caps->units ? (int64_t)e->caps->units : 8;
     int width = n % 2 == 0 ? 2 : 1;
     int64_t lanes = e->caps->max_invocations < LANES ? (int64_t)e->caps->max_invocations : LANES, per = 1;
@@ -55,10 +57,7 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     }
     i[0] = fx_k_mulc(k, half, width);
     i[1] = fx_k_addc(k, i[0], 1);
-    lo->in_place = i[0];
-    lo->in_place2 = width == 2 ? i[1] : i[0];
-    lo->pairs = width == 2;
-    element(e, g, width, i);
+    fx_pointwise_elements(e, g, width, i);
     if (guard)
         fx_k_end(k);
     if (per > 1)

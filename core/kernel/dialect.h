@@ -42,6 +42,8 @@ typedef struct fx_dialect {
     /* Everything around the statements: version, extensions, arguments, shared arrays. `uses` tells what
      * occurs in the kernel; the functions asked for are in functions, the statements in body. */
     void (*kernel)(fx_render *r, fx_text *out, const char *functions, const char *body);
+    /* Declares the arguments of a segment. */
+    void (*segment)(fx_render *r, fx_text *out, const char *segment);
     /* Element `index` of argument arg as an lvalue of memory type; word 4 or 8: word `index` of that many bytes. */
     void (*element)(fx_render *r, fx_text *out, int arg, const char *index, int word);
     /* Words of 8 bytes: as a 64-bit integer, or split in two where the device has none. half: patterns for the lower

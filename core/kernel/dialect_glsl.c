@@ -269,7 +269,31 @@ static const char *memory_type(const fx_render *r, fx_dtype e) {
 }
 
 static bool needs_table(const fx_render *r) {
-    return (uint32_t)r->k->n_arg > r->caps->max_args;
+    return fx_kir_arguments(r->k) > (int64_t)r->caps->max_args;
+}
+
+/* Pointer variables of argument j, found at place `at` of the arguments. */
+static void pointer(fx_render *r, fx_text *o, int j, const char *at) {
+    const fx_karg *a = &r->k->args[j];
+    const char *name = fx_dtype_name(a->elem), *from = needs_table(r) ? "Table(table).v" : "a";
+    char kind = a->writes ? 'P' : 'R';
+    fx_text_fmt(o, "    %c_%s p%d = %c_%s(%s[%s]);\n", kind, name, j, kind, name, from, at);
+    if (r->pack4)
+        fx_text_fmt(o, "    W4 p%dw4 = W4(%s[%s]);\n", j, from, at);
+    if (r->pack8)
+        fx_text_fmt(o, "    W8 p%dw8 = W8(%s[%s]);\n", j, from, at);
+}
+
+/* pack4 and pack8 may turn out later in the text: both are declared, unused ones cost nothing. */
+static void segment(fx_render *r, fx_text *o, const char *which) {
+    const fx_ksegment *s = &r->k->segment;
+    fx_text_fmt(o, "    const int segment = %d + %d * %s;\n", s->fixed, r->k->n_arg - s->fixed, which);
+    r->pack4 = r->pack8 = true;
+    for (int j = s->fixed; j < r->k->n_arg; j++) {
+        char at[32];
+        snprintf(at, sizeof at, "segment + %d", j - s->fixed);
+        pointer(r, o, j, at);
+    }
 }
 
 static void element(fx_render *r, fx_text *out, int arg, const char *index, int word) {
@@ -294,7 +318,7 @@ static void head(fx_render *r, fx_text *o) {
         fx_text_str(o, "#extension GL_EXT_shader_8bit_storage : require\n");
     if (e & (FX_BIT(FX_S16) | FX_BIT(FX_U16) | FX_BIT(FX_F16) | FX_BIT(FX_BF16)))
         fx_text_str(o, "#extension GL_EXT_shader_16bit_storage : require\n");
-    if (r->types & I64)
+    if (r->types & I64 || (r->pack8 && r->caps->int64))
         fx_text_str(o, "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n");
     if (r->subgroup)
         fx_text_str(o, "#extension GL_KHR_shader_subgroup_basic : require\n"
@@ -333,7 +357,7 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
             o, "layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Table { uvec2 v[]; };\n"
                "layout(push_constant, scalar) uniform Args { uvec2 table; };\n");
     else if (k->n_arg)
-        fx_text_fmt(o, "layout(push_constant, scalar) uniform Args { uvec2 a[%d]; };\n", k->n_arg);
+        fx_text_fmt(o, "layout(push_constant, scalar) uniform Args { uvec2 a[%d]; };\n", (int)fx_kir_arguments(k));
     for (int s = 0; s < k->n_shared; s++)
         fx_text_fmt(o, "shared %s s%d[%lld];\n", r->dialect->types[k->shared[s].elem], s,
                     (long long)k->shared[s].count);
@@ -341,17 +365,10 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
         fx_text_str(o, fx_math_prelude_glsl((r->types & F64) != 0));
     fx_text_str(o, functions);
     fx_text_str(o, "void main() {\n");
-    for (int j = 0; j < k->n_arg; j++) {
-        const fx_karg *a = &k->args[j];
-        const char *name = fx_dtype_name(a->elem);
-        char from[40];
-        snprintf(from, sizeof from, table ? "Table(table).v[%d]" : "a[%d]", j);
-        fx_text_fmt(o, "    %c_%s p%d = %c_%s(%s);\n", a->writes ? 'P' : 'R', name, j, a->writes ? 'P' : 'R', name,
-                    from);
-        if (r->pack4)
-            fx_text_fmt(o, "    W4 p%dw4 = W4(%s);\n", j, from);
-        if (r->pack8)
-            fx_text_fmt(o, "    W8 p%dw8 = W8(%s);\n", j, from);
+    for (int j = 0; j < (k->segment.count ? k->segment.fixed : k->n_arg); j++) {
+        char at[16];
+        snprintf(at, sizeof at, "%d", j);
+        pointer(r, o, j, at);
     }
     fx_text_str(o, body);
     fx_text_str(o, "}\n");
@@ -408,6 +425,7 @@ const fx_dialect fx_dialect_glsl = {
     .fns = fns,
     .constant = constant,
     .kernel = kernel,
+    .segment = segment,
     .element = element,
     .word8 = "uint64_t",
     .word8_split = "uvec2",

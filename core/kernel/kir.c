@@ -45,6 +45,11 @@ fx_dtype fx_kir_register(fx_dtype e) {
     }
 }
 
+int64_t fx_kir_arguments(const fx_kir *k) {
+    int64_t own = k->n_arg - k->segment.fixed;
+    return k->segment.count ? k->segment.fixed + k->segment.count * own : k->n_arg;
+}
+
 int fx_k_arg(fx_kir *k, fx_dtype elem) {
     if (k->n_arg == k->cap_arg) {
         int cap = k->cap_arg ? 2 * k->cap_arg : 8;
@@ -336,8 +341,10 @@ fx_kx *fx_k_let(fx_kir *k, fx_kx *x) {
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
     if (x->lo >= lo && x->hi <= hi)
         return x;
-    lo = lo > x->lo ? lo : x->lo;
-    hi = hi < x->hi ? hi : x->hi;
+    return fx_k_rename(k, x, lo > x->lo ? lo : x->lo, hi < x->hi ? hi : x->hi);
+}
+
+fx_kx *fx_k_rename(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
     fx_kx *v = new_var(k, lo < INT32_MIN || hi > INT32_MAX ? FX_S64 : FX_S32, lo, hi, k->block->depth, false);
     fx_kstmt *s = append(k, k->block, FX_KS_LET);
     s->var = v->var;
@@ -444,6 +451,13 @@ fx_kx *fx_k_subgroup(fx_kir *k, fx_ksub sub, fx_kx *x, fx_kx *lane) {
                .pinned = true,
                UNKNOWN};
     return fx_k_let(k, fx_kx_make(k, &t));
+}
+
+void fx_k_segment(fx_kir *k, fx_kx *segment, int64_t count) {
+    fx_kstmt *s = append(k, k->block, FX_KS_SEGMENT);
+    k->segment.fixed = k->n_arg;
+    k->segment.count = count;
+    s->x = segment;
 }
 
 void fx_k_barrier(fx_kir *k) {

@@ -120,7 +120,8 @@ typedef enum fx_kst {
     FX_KS_WHILE,        /* while x (reads mutables): body */
     FX_KS_IF,           /* if x: body, else: orelse (may be NULL) */
     FX_KS_BARRIER,      /* workgroup: execution and shared memory */
-    FX_KS_COMMENT
+    FX_KS_COMMENT,
+    FX_KS_SEGMENT /* arguments fixed.. are those of segment x from here on */
 } fx_kst;
 
 typedef struct fx_kstmt {
@@ -150,6 +151,14 @@ typedef struct fx_karg {
     bool same_index; /* all reads are at fx_lower.in_place, where the same invocation stores */
 } fx_karg;
 
+/* A kernel over segments does the same work on several sets of arrays. Its arguments are `fixed` ordinary ones, then
+ * the same number for each segment; the latter exist after fx_k_segment has said which segment the workgroup works on.
+ */
+typedef struct fx_ksegment {
+    int fixed;
+    int64_t count;
+} fx_ksegment;
+
 typedef struct fx_kshared {
     fx_dtype elem; /* register type */
     int64_t count;
@@ -165,6 +174,7 @@ typedef struct fx_kir {
     int n_arg, cap_arg;
     fx_kshared shared[8];
     int n_shared;
+    fx_ksegment segment;                  /* count 0: none */
     uint32_t workgroup[3], subgroup_size; /* 0: any */
     bool failed;                          /* out of memory */
 } fx_kir;
@@ -172,6 +182,9 @@ typedef struct fx_kir {
 /* A kernel in the making; all memory is the arena's. */
 void fx_kir_init(fx_kir *k, fx_arena *arena);
 fx_dtype fx_kir_register(fx_dtype elem); /* the register type that holds an element type */
+
+/* Number of 64-bit arguments that a launch passes. */
+int64_t fx_kir_arguments(const fx_kir *k);
 
 /* Arguments: 64-bit addresses, numbered from 0. */
 int fx_k_arg(fx_kir *k, fx_dtype elem);
@@ -220,6 +233,7 @@ fx_kx *fx_k_fn(fx_kir *k, const char *name, fx_dtype elem, int n, fx_kx *const *
 fx_kx *fx_k_let(fx_kir *k, fx_kx *x); /* constants and variables stay as they are */
 /* x, which the caller knows to lie in [lo, hi] here (inside a guard): a variable with that range. */
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi);
+fx_kx *fx_k_rename(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi); /* the same, without regard to x's own range */
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index);
 /* n consecutive elements as one word: quicker than n loads. n times the element's size in memory is 4 or 8 bytes,
  * `index` a multiple of n, and the argument's address a multiple of the word's size. Moves out of loops. */
@@ -233,6 +247,8 @@ fx_kx *fx_k_mut(fx_kir *k, fx_kx *init); /* a mutable variable; reading it is `p
 void fx_k_set(fx_kir *k, fx_kx *mut, fx_kx *x);
 fx_kx *fx_k_read(fx_kir *k, fx_kx *mut); /* its present value, as a let */
 fx_kx *fx_k_subgroup(fx_kir *k, fx_ksub sub, fx_kx *x, fx_kx *lane /* or NULL */);
+/* Chooses the segment (the same for the whole workgroup) out of count; arguments made from now on are its own. */
+void fx_k_segment(fx_kir *k, fx_kx *segment, int64_t count);
 void fx_k_barrier(fx_kir *k);
 void fx_k_comment(fx_kir *k, const char *text);
 /* for v in [from, to) by step: returns v. Loops with constant, non-empty bounds let loads move out. */

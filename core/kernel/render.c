@@ -705,6 +705,10 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         indent(r, out, d);
         fx_text_fmt(out, "%s;\n", dl->barrier);
         break;
+    case FX_KS_SEGMENT:
+        expr(r, &v, st->x);
+        dl->segment(r, out, v.s ? v.s : "");
+        break;
     case FX_KS_COMMENT:
         indent(r, out, d);
         fx_text_fmt(out, "/* %s */\n", st->text ? st->text : "");
