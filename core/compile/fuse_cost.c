@@ -38,6 +38,8 @@ fx_fuse_class fx_fuse_classify(const fx_node *n) {
     case FX_OP_gather:
     case FX_OP_dynamic_slice:
     case FX_OP_dynamic_update_slice:
+    case FX_OP_concatenate: /* reads each operand and selects: not free as other views are */
+    case FX_OP_pad:
         return FX_FUSE_EW;
     case FX_OP_sort:
     case FX_OP_top_k:
@@ -79,6 +81,10 @@ double fx_fuse_work(const fx_node *n) {
     case FX_OP_lgamma:
     case FX_OP_digamma:
         return 20;
+    case FX_OP_concatenate:
+        return n->n_in - 0.8;
+    case FX_OP_pad:
+        return 0.3;
     case FX_OP_div:
     case FX_OP_rem:
         return fx_dtype_is_float(n->spec.dtype) ? 0.3 : 5;
@@ -126,8 +132,7 @@ static bool ends_product(const fx_node *n, const int *users) {
         while (x->op == FX_OP_reshape && users[x->id] == 1)
             x = x->in[0];
         if (fx_fuse_classify(x) == FX_FUSE_DOT && users[x->id] == 1 &&
-            fx_spec_count(&x->spec) == fx_spec_count(&n->spec) && n->op != FX_OP_gather &&
-            n->op != FX_OP_dynamic_slice && n->op != FX_OP_dynamic_update_slice)
+            fx_spec_count(&x->spec) == fx_spec_count(&n->spec) && fx_op_is_elementwise(n->op))
             return true;
     }
     return false;
