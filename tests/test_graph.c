@@ -1,5 +1,6 @@
 /* test_graph.c - building: interning, folds, captures, regions, sticky errors. */
 #include <check.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,77 @@ START_TEST(equality_is_structural_across_graphs) {
 }
 END_TEST
 
+static void *use_shared(void *graph) {
+    for (int i = 0; i < 50; i++) {
+        fx_graph *g = fx_graph_ref(graph), *h = NULL, *outer = fx_graph_new(NULL);
+        fx_node *x = fx_graph_param(outer, &g->params[0]->spec), *y;
+        bool ok = fx_graph_simplify(g, &h) == FX_OK && fx_graph_equal(g, h) && fx_graph_verify(g) == FX_OK;
+        ok = ok && (y = fx_result(fx_build(outer, FX_OP_call, 1, &x, 0, NULL, 1, &g), 0)) &&
+             fx_graph_finish(outer, 1, &y, true) == FX_OK;
+        fx_graph_unref(g);
+        fx_graph_unref(h);
+        fx_graph_unref(outer);
+        if (!ok)
+            return graph;
+    }
+    return NULL;
+}
+
+START_TEST(threads_share_a_finished_graph) {
+    fx_graph *g = fx_graph_new(NULL);
+    fx_node *x = param(g, FX_SPEC(FX_F32, 8)), *y = x;
+    for (int i = 0; i < 50; i++)
+        y = fx_b_binary(g, FX_OP_mul, fx_b_unary(g, FX_OP_sin, y), x);
+    ck_assert_int_eq(fx_graph_finish(g, 1, &y, true), FX_OK);
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, use_shared, g), 0);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(thread[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    ck_assert_int_eq(g->refs, 1);
+    fx_graph_unref(g);
+}
+END_TEST
+
+START_TEST(an_error_in_a_region_reaches_the_graph_that_uses_it) {
+    fx_graph *g = fx_graph_new(NULL), *r = fx_graph_new(g);
+    fx_node *x = param(g, FX_SPEC0(FX_F32)), *a = param(r, FX_SPEC0(FX_F32));
+    fx_location_set("loop.c", 7);
+    fx_node *b = fx_b_unary(r, FX_OP_popcnt, a);
+    fx_location_set(NULL, 0);
+    ck_assert_int_eq(fx_graph_finish(r, 1, &b, true), FX_INVALID_ARGUMENT);
+    ck_assert_ptr_null(fx_build(g, FX_OP_call, 1, &x, 0, NULL, 1, &r));
+    ck_assert_int_eq(fx_graph_finish(g, 1, &x, true), FX_INVALID_ARGUMENT);
+    ck_assert_str_eq(fx_last_error(), "loop.c:7: popcnt: operand 0; expected signed unsigned; got f32[]; convert it");
+    fx_graph_unref(r);
+    fx_graph_unref(g);
+}
+END_TEST
+
+START_TEST(inlining_keeps_locations_and_scopes) {
+    fx_graph *f = fx_graph_new(NULL), *g = fx_graph_new(NULL);
+    f->scope = "block";
+    fx_location_set("f.c", 3);
+    fx_node *y = fx_b_unary(f, FX_OP_exp, param(f, FX_SPEC0(FX_F32)));
+    fx_location_set("g.c", 9);
+    ck_assert_int_eq(fx_graph_finish(f, 1, &y, true), FX_OK);
+    fx_node *x = param(g, FX_SPEC0(FX_F32)), *z, *wrong = param(g, FX_SPEC0(FX_S32));
+    ck_assert_int_eq(fx_graph_inline(g, f, &x, &z), FX_OK);
+    ck_assert_str_eq(z->file, "f.c");
+    ck_assert_int_eq(z->line, 3);
+    ck_assert_str_eq(z->scope, "block");
+    ck_assert_ptr_eq(fx_b_unary(g, FX_OP_exp, x), z);
+    ck_assert_int_eq(fx_graph_inline(g, f, &wrong, &z), FX_INVALID_ARGUMENT);
+    ck_assert_str_eq(g->error, "g.c:9: calling a function: argument 0; expected f32[]; got s32[]");
+    fx_location_set(NULL, 0);
+    fx_graph_unref(f);
+    fx_graph_unref(g);
+}
+END_TEST
+
 START_TEST(absent_expressions_are_null) {
     ck_assert_ptr_null(fx_op_get(FX_OP_exp)->int_expr);
     ck_assert_ptr_null(fx_op_get(FX_OP_popcnt)->float_expr);
@@ -162,6 +234,9 @@ int main(void) {
     tcase_add_test(c, regions_capture_values_of_enclosing_graphs);
     tcase_add_test(c, values_of_a_stranger_are_refused);
     tcase_add_test(c, equality_is_structural_across_graphs);
+    tcase_add_test(c, threads_share_a_finished_graph);
+    tcase_add_test(c, an_error_in_a_region_reaches_the_graph_that_uses_it);
+    tcase_add_test(c, inlining_keeps_locations_and_scopes);
     tcase_add_test(c, absent_expressions_are_null);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);

@@ -74,7 +74,7 @@ static fx_status verify_unique(const fx_graph *g) {
 }
 
 fx_status fx_graph_verify(const fx_graph *g) {
-    if (!g->finished || g->status != FX_OK || g->refs < 1 || g->parent)
+    if (!g->finished || g->status != FX_OK || __atomic_load_n(&g->refs, __ATOMIC_RELAXED) < 1 || g->parent)
         return fx_fail(FX_INTERNAL, "graph: it isn't finished");
     fx_graph *scratch = fx_graph_new(NULL);
     fx_status status = scratch ? FX_OK : fx_fail_oom(sizeof *scratch);
