@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/compile/dump.h"
 #include "core/compile/emit.h"
+#include "core/compile/fuse_graph.h"
 #include "core/compile/prepare.h"
 #include "core/kernel/dialect.h"
 #include "core/kernel/text.h"
@@ -48,9 +49,10 @@ static fx_status make_buffers(fx_builder *b, const fx_graph *g) {
             FX_TRY(fx_dtype_check(b->caps, spec->dtype, fx_op_get(n->op)->name));
             if (*slot < 0)
                 continue;
-            fx_buffer_kind kind = n->op == FX_OP_parameter  ? FX_BUFFER_PARAM
-                                  : n->op == FX_OP_constant ? FX_BUFFER_CONST
-                                                            : FX_BUFFER_TEMP;
+            bool filled = fx_fuse_is_splat(n) && fx_spec_count(spec) != 1; /* a kernel writes it */
+            fx_buffer_kind kind = n->op == FX_OP_parameter             ? FX_BUFFER_PARAM
+                                  : n->op == FX_OP_constant && !filled ? FX_BUFFER_CONST
+                                                                       : FX_BUFFER_TEMP;
             *slot = fx_builder_buffer(b, kind, spec);
             if (*slot < 0)
                 return fx_fail_oom(0);

@@ -176,7 +176,7 @@ fx_status fx_fuse_choose(fx_graph *g, fx_values *vs, const bool *needed, fx_aren
             evals += uses[i].s[k].evals;
         bool store = needed[i];
         if (c == FX_FUSE_LEAF)
-            store = n->op == FX_OP_parameter || !fx_fuse_is_splat(n) || (needed[i] && fx_spec_count(&n->spec) == 1);
+            store = n->op == FX_OP_parameter || !fx_fuse_is_splat(n) || needed[i];
         else if (c == FX_FUSE_EW)
             store |= evals * cost[i] > count * (cost[i] + 1) + evals || (evals > count && ends_product(n, users));
         else if (c != FX_FUSE_VIEW)
