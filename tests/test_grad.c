@@ -1,4 +1,5 @@
 /* test_grad.c - every op's derivative, first and second, forward and reverse. */
+#include "tests/grad_examples.h"
 #include "tests/gradcheck.h"
 #include "tests/op_examples.h"
 
@@ -44,6 +45,7 @@ START_TEST(elementwise_ops_have_right_derivatives) {
 END_TEST
 
 START_TEST(structural_ops_have_right_derivatives) {
+    bool seen[FX_OP_COUNT] = {false};
     for (size_t i = 0; i < sizeof op_examples / sizeof *op_examples; i++) {
         fx_op op = op_examples[i].op;
         if (!fx_op_get(op)->diff || op == FX_OP_reduce_precision /* a step function */)
@@ -52,9 +54,32 @@ START_TEST(structural_ops_have_right_derivatives) {
         values v = random_inputs(f, -2, 2);
         modes how = op == FX_OP_while ? FORWARD_ONLY : strstr(op_examples[i].text, "kind=custom_vjp") ? REVERSE_ONLY : BOTH_MODES;
         gradcheck_modes(op_examples[i].text, f, &v, 1, how);
+        seen[op] = true;
         values_free(v);
         fx_func_unref(f);
     }
+    seen[FX_OP_reduce_precision] = true; /* below */
+    for (int i = 0; i < FX_OP_COUNT; i++)
+        if (fx_op_get((fx_op)i)->op_class == FX_CLASS_STRUCTURAL && fx_op_get((fx_op)i)->diff)
+            ck_assert_msg(seen[i], "%s: no example", fx_op_get((fx_op)i)->name);
+}
+END_TEST
+
+static void check_all(size_t n, const char *const *texts, int depth, modes how) {
+    for (size_t i = 0; i < n; i++) {
+        fx_func *f = parse_f64(texts[i]);
+        values v = random_inputs(f, -2, 2);
+        gradcheck_modes(texts[i], f, &v, depth, how);
+        values_free(v);
+        fx_func_unref(f);
+    }
+}
+
+#define ALL(list, depth, how) check_all(sizeof list / sizeof *list, list, depth, how)
+START_TEST(variants_have_right_derivatives) {
+    ALL(grad_examples, 1, BOTH_MODES);
+    ALL(grad_examples_while, 1, FORWARD_ONLY);
+    ALL(grad_examples_custom_vjp, 1, REVERSE_ONLY);
 }
 END_TEST
 
@@ -65,6 +90,7 @@ int main(void) {
     tcase_set_timeout(c, 60);
     tcase_add_test(c, elementwise_ops_have_right_derivatives);
     tcase_add_test(c, structural_ops_have_right_derivatives);
+    tcase_add_test(c, variants_have_right_derivatives);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
     int failed = srunner_ntests_failed(r);

@@ -1,5 +1,6 @@
 /* test_vmap.c - every op's batching rule against a loop over the lanes, operands batched or not, along several axes; twice
  * nested; wrong arguments. */
+#include "tests/grad_examples.h"
 #include "tests/gradcheck.h"
 #include "tests/op_examples.h"
 
@@ -124,34 +125,21 @@ START_TEST(elementwise_ops_batch_like_a_loop) {
 }
 END_TEST
 
-/* What the examples of every op leave out. */
-static const char *const more[] = {
-    "graph(%x: f64[2,4,3], %w: f64[4,4,2]) { %y = convolution(%x, %w) {batch_groups=2, low=[1], high=[0]} return %y }",
-    "graph(%x: f64[2,4,5], %w: f64[6,2,2]) { %y = convolution(%x, %w) {feature_groups=2, strides=[2], low=[-1], high=[2]} return %y }",
-    "graph(%x: f64[5,3], %i: s32[2,4]) { %y = gather(%x, %i) {offset_dims=[0], collapsed_slice_dims=[0], start_index_map=[0], "
-    "index_vector_dim=2, slice_sizes=[1,2]} return %y }",
-    "graph(%x: f64[5,3], %i: s32[2], %u: f64[2,2]) { %y = scatter(%x, %i, %u) {kind=mul, update_window_dims=[1], "
-    "inserted_window_dims=[0], scatter_dims=[0], index_vector_dim=1} return %y }",
-    "graph(%x: f64[5,3], %i: s32[2], %u: f64[2,2]) { %y = scatter(%x, %i, %u) {kind=max, update_window_dims=[1], "
-    "inserted_window_dims=[0], scatter_dims=[0], index_vector_dim=1} return %y }",
-    "graph(%a: f64[4,2,3], %b: f64[5,4,2]) { %c = dot_general(%a, %b) {lhs_batch=[1], rhs_batch=[2], lhs_contract=[0], "
-    "rhs_contract=[1]} return %c }",
-    "graph(%i: s32[], %x: f64[2]) { %t = cond(%i, %x, graph(%a: f64[2]) { %b = exp(%a) return %b, %a }, "
-    "graph(%a: f64[2]) { %c = constant() {dtype=f64, shape=[2], value=[7]} return %a, %c }, graph(%a: f64[2]) { %b = neg(%a) return %b, %b "
-    "}) %y = project(%t) {index=0} %z = project(%t) {index=1} return %y, %z }",
-    "graph(%i: s32[], %x: f64[2]) { %t = while(%i, %x, graph(%j: s32[], %a: f64[2]) { %c = constant() {dtype=s32, shape=[], value=[3]} "
-    "%p = lt(%j, %c) return %p }, graph(%j: s32[], %a: f64[2]) { %one = constant() {dtype=s32, shape=[], value=[1]} %k = add(%j, %one) "
-    "%b = sin(%a) return %k, %b }) {n_carry=2} %y = project(%t) {index=0} %z = project(%t) {index=1} return %y, %z }",
-};
-
-START_TEST(variants_batch_like_a_loop) {
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+static void check_all(size_t n, const char *const *texts) {
+    for (size_t i = 0; i < n; i++) {
         fx_graph *g;
-        OK(fx_graph_parse(more[i], strlen(more[i]), &g));
-        check(more[i], fx_graph_func(g), 3, 1);
-        check(more[i], fx_graph_func(g), 0, 0);
+        OK(fx_graph_parse(texts[i], strlen(texts[i]), &g));
+        check(texts[i], fx_graph_func(g), 3, fx_func_n_in(fx_graph_func(g)) <= 3);
+        check(texts[i], fx_graph_func(g), 0, 0);
         fx_graph_unref(g);
     }
+}
+
+#define ALL(list) check_all(sizeof list / sizeof *list, list)
+START_TEST(variants_batch_like_a_loop) {
+    ALL(grad_examples);
+    ALL(grad_examples_while);
+    ALL(grad_examples_custom_vjp);
 }
 END_TEST
 
