@@ -28,6 +28,17 @@ const case_entry case_table[] = {
     {"A-041", case_a041_cumulative},
     {"A-043", case_a043_convolution},
     {"A-045", case_a045_pooling},
+    {"B-001", case_b001_select_keeps_the_other_branch_out},
+    {"B-003", case_b003_ties_share},
+    {"B-005", case_b005_max_pooling},
+    {"B-007", case_b007_products_with_zeros},
+    {"B-009", case_b009_second_derivatives},
+    {"B-011", case_b011_gather_derivative_follows_the_clamp},
+    {"B-013", case_b013_indexing_batches_along_any_axis},
+    {"B-015", case_b015_lanes_of_a_while_freeze},
+    {"B-017", case_b017_custom_rules_under_batching},
+    {"B-019", case_b019_shared_values_add_up},
+    {"B-021", case_b021_integers_have_no_derivative},
 };
 const int case_count = sizeof case_table / sizeof *case_table;
 

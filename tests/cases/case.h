@@ -30,6 +30,17 @@ void case_a037_empty_arrays(const executor *e);
 void case_a041_cumulative(const executor *e);
 void case_a043_convolution(const executor *e);
 void case_a045_pooling(const executor *e);
+void case_b001_select_keeps_the_other_branch_out(const executor *e);
+void case_b003_ties_share(const executor *e);
+void case_b005_max_pooling(const executor *e);
+void case_b007_products_with_zeros(const executor *e);
+void case_b009_second_derivatives(const executor *e);
+void case_b011_gather_derivative_follows_the_clamp(const executor *e);
+void case_b013_indexing_batches_along_any_axis(const executor *e);
+void case_b015_lanes_of_a_while_freeze(const executor *e);
+void case_b017_custom_rules_under_batching(const executor *e);
+void case_b019_shared_values_add_up(const executor *e);
+void case_b021_integers_have_no_derivative(const executor *e);
 
 /* All of the above with their names. */
 typedef struct case_entry {

@@ -1,7 +1,9 @@
 /* transform.h - functions to functions: differentiation, batching, rematerialisation.
  *
  * All take a finished fx_func and give a new one (owned by the caller); they nest in any order and to
- * any depth. Semantics are JAX's. Integer and bool inputs have no derivative: asking for one is an error
+ * any depth. Semantics are JAX's: ties of max and min share evenly (a window's first wins); the branch of fx_select that
+ * is not taken gets a cotangent of zero, which times an infinite or NaN derivative is NaN, so make its argument safe first:
+ * select(p, sqrt(select(p, x, 1)), y). Integer and bool inputs have no derivative: asking for one is an error
  * for fx_grad, and a zero for fx_vjp/fx_jvp of other arguments. */
 #ifndef FORNAX_TRANSFORM_H
 #define FORNAX_TRANSFORM_H
