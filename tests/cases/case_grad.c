@@ -44,8 +44,12 @@ void case_b001_select_keeps_the_other_branch_out(const executor *e) {
     /* reverse only: forward, the second element's infinite derivative times a tangent of zero is NaN */
     fx_func *f = TRACE(safe_exp, 1, FX_SPEC(FX_F32, 2)), *g;
     case_check_func(e, "exp", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(10, 20)), WANT(1, INFINITY), 0, 1e-6);
-    /* one select alone: where the branch not taken has no finite derivative the answer is NaN, as the header says */
-    CHECK_GRAD(e, "single", single_sqrt, WANT(NAN, NAN, NAN, 0.25), 0, 1e-6, F32(-1, -4, 0, 4));
+    /* one select alone: in reverse, zero times the derivative of the branch not taken, as the header says; forward the
+     * tangent is selected */
+    f = TRACE(single_sqrt, 1, FX_SPEC(FX_F32, 4));
+    case_check_func(e, "single", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(-1, -4, 0, 4)), WANT(NAN, NAN, NAN, 0.25), 0, 1e-6);
+    f = TRACE(single_sqrt, 1, FX_SPEC(FX_F32, 4));
+    case_check_func(e, "single", case_take(fx_jvp(f, FX_ARGS(0), &g), f, &g), 1, ARGS(F32(-1, -4, 0, 4), F32(1, 1, 1, 1)), WANT(3.25), 0, 1e-6);
 }
 
 /* ---- B-003 ---- */
