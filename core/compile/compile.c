@@ -76,24 +76,64 @@ static fx_status result_buffer(fx_builder *b, fx_node *n, int *out) {
     return fx_builder_value(b, v, out);
 }
 
+static bool reads(const fx_values *vs, const fx_node *n, const fx_group *const *groups, int n_group, int depth) {
+    for (int j = 0; j < n->n_in; j++) {
+        fx_value v = fx_value_of(n->in[j]);
+        for (int i = 0; i < n_group; i++)
+            if (groups[i]->out[0].node == v.node)
+                return true;
+        if (vs->buffer[fx_value_id(vs, v)] < 0 && reads(vs, v.node, groups, n_group, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+/* Does g need one of the pending totals? */
+static bool needs(const fx_values *vs, const fx_group *g, const fx_group *const *pending, int n) {
+    bool yes = false;
+    for (int i = 0; i < g->n_out && n && !yes; i++)
+        yes = reads(vs, g->out[i].node, pending, n, 0);
+    for (int i = 0; i < g->n_inner && n && !yes; i++)
+        yes = reads(vs, g->inner[i], pending, n, 0);
+    return yes;
+}
+
+/* In order, except that totals wait until something needs one, and that what nothing reads comes last: so that those
+ * that are alike meet and share launches. */
+static fx_status emit_groups(fx_builder *b, fx_arena *scratch) {
+    const fx_fusion *f = b->fusion;
+    const fx_group **sinks = FX_ARENA_ARRAY(scratch, const fx_group *, 2 * f->n_group + 1);
+    if (!sinks)
+        return fx_fail_oom(0);
+    const fx_group **totals = sinks + f->n_group;
+    int n_sink = 0, n_total = 0;
+    for (int i = 0; i < f->n_group; i++) {
+        const fx_group *g = &f->groups[i];
+        if (g->kind != FX_GROUP_CONTROL && !fx_spec_count(fx_value_spec(g->out[0])))
+            continue; /* empty arrays */
+        if (g->kind == FX_GROUP_POINTWISE && g->sink) {
+            sinks[n_sink++] = g;
+            continue;
+        }
+        if (fx_is_total(g) && !needs(&f->values, g, totals, n_total)) {
+            totals[n_total++] = g;
+            continue;
+        }
+        if (needs(&f->values, g, totals, n_total)) {
+            FX_TRY(fx_emit_totals(b, n_total, totals));
+            n_total = 0;
+        }
+        FX_TRY(fx_emit_group(b, g));
+    }
+    FX_TRY(fx_emit_totals(b, n_total, totals));
+    return fx_emit_sinks(b, n_sink, sinks);
+}
+
 static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
     fx_program *p = b->p;
     FX_TRY(fx_fuse(g, b->caps, b->opt, scratch, b->fusion));
     FX_TRY(make_buffers(b, g));
-    const fx_group **sinks = FX_ARENA_ARRAY(scratch, const fx_group *, b->fusion->n_group + 1);
-    int n_sink = 0;
-    for (int i = 0; i < b->fusion->n_group && sinks; i++) {
-        const fx_group *grp = &b->fusion->groups[i];
-        if (grp->kind != FX_GROUP_CONTROL && !fx_spec_count(fx_value_spec(grp->out[0])))
-            continue; /* empty arrays */
-        if (grp->kind == FX_GROUP_POINTWISE && grp->sink)
-            sinks[n_sink++] = grp;
-        else
-            FX_TRY(fx_emit_group(b, grp));
-    }
-    if (!sinks)
-        return fx_fail_oom(0);
-    FX_TRY(fx_emit_sinks(b, n_sink, sinks));
+    FX_TRY(emit_groups(b, scratch));
     p->n_param = g->n_param;
     p->n_result = g->n_result;
     p->results = FX_ARENA_ARRAY(&p->arena, int, g->n_result + 1);

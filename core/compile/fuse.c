@@ -179,7 +179,7 @@ static bool worth_rows(const part *m) {
 /* Is p one sum (or other reduction) of a large array to a scalar, and nothing else? Several share launches. */
 static bool is_total(const part *p) {
     return p->kind == FX_GROUP_REDUCE && !p->dead && p->n_inner == 1 && p->n_out == 1 &&
-           p->out[0].node == p->inner[0] && fx_spec_count(&p->inner[0]->spec) == 1 && reduced(p->inner[0]) >= 4096;
+           p->out[0].node == p->inner[0] && fx_spec_count(&p->inner[0]->spec) == 1 && reduced(p->inner[0]) >= 256;
 }
 
 static bool reads_totals(const fuser *f, const part *p, int most) {
