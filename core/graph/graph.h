@@ -63,7 +63,9 @@ struct fx_graph {
     fx_status status;
     char *error;
     struct fx_cons *cons; /* hash-cons table, freed when finished */
-    const char *scope;
+    const char *scope;         /* of nodes made now */
+    const char *scope_stack[32]; /* outer ones, while tracing */
+    int scope_depth;
 };
 
 /* Life. A new graph is open for building; the caller owns one reference. NULL when out of memory. */

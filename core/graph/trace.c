@@ -135,31 +135,31 @@ fx_val fx_trace_fail(fx_trace *t, const char *fmt, ...) {
 
 bool fx_trace_failed(const fx_trace *t) { return !t || ((const fx_graph *)t)->status != FX_OK; }
 
+enum { DEEPEST_SCOPE = sizeof((fx_graph *)0)->scope_stack / sizeof(char *) };
+
 void fx_scope_push(fx_trace *t, const char *name) {
     fx_graph *g = t ? fx_trace_graph(t) : NULL;
     if (!g || g->finished)
         return;
     size_t old = g->scope ? strlen(g->scope) + 1 : 0;
-    char *s = fx_arena_alloc(&g->arena, old + strlen(name) + 1);
-    if (!s)
+    char *s = g->scope_depth < DEEPEST_SCOPE ? fx_arena_alloc(&g->arena, old + strlen(name) + 1) : NULL;
+    if (!s) {
+        fx_graph_error(g, FX_INVALID_ARGUMENT, "fx_scope_push: expected at most %d nested scopes", DEEPEST_SCOPE);
         return;
+    }
     if (old) {
         memcpy(s, g->scope, old - 1);
         s[old - 1] = '.';
     }
     strcpy(s + old, name);
+    g->scope_stack[g->scope_depth++] = g->scope;
     g->scope = s;
 }
 
 void fx_scope_pop(fx_trace *t) {
     fx_graph *g = t ? fx_trace_graph(t) : NULL;
-    if (!g || !g->scope)
-        return;
-    const char *dot = strrchr(g->scope, '.');
-    char *s = dot ? fx_arena_strdup(&g->arena, g->scope) : NULL;
-    if (s)
-        s[dot - g->scope] = '\0';
-    g->scope = s;
+    if (g && g->scope_depth)
+        g->scope = g->scope_stack[--g->scope_depth];
 }
 
 fx_func *fx_func_ref(fx_func *f) { return fx_graph_func(fx_graph_ref(fx_func_graph(f))); }

@@ -21,7 +21,7 @@ fx_status fx_spec_check(const fx_spec *s, const char *what) {
 
 static uint64_t host_bytes(const fx_spec *s) { return (uint64_t)fx_spec_count(s) * fx_dtype_size(s->dtype); }
 
-fx_status fx_array_new(fx_device *d, const fx_spec *spec, const char *label, fx_array **out) {
+fx_status fx_array_new(fx_device *d, const fx_spec *spec, bool soon, fx_array **out) {
     char text[48];
     *out = NULL;
     FX_TRY(fx_spec_check(spec, "array"));
@@ -36,7 +36,7 @@ fx_status fx_array_new(fx_device *d, const fx_spec *spec, const char *label, fx_
     if (d->backend) {
         a->bytes = fx_device_bytes(spec, &d->caps);
         fx_spec_format(spec, text, sizeof text);
-        st = fx_pool_alloc(&d->pool, a->bytes, FX_USE_ARRAY, label ? label : text, &a->piece);
+        st = fx_pool_alloc(&d->pool, a->bytes, soon ? FX_USE_ARRAY_SOON : FX_USE_ARRAY, text, &a->piece);
     } else {
         a->bytes = host_bytes(spec);
         a->host = calloc(1, a->bytes ? a->bytes : 1);
@@ -88,25 +88,37 @@ static fx_status check_bytes(const fx_array *a, const void *data, size_t bytes, 
 /* Does the device store this array's elements as words where the host has bytes? */
 static bool widened(const fx_array *a) { return a->device->backend && a->spec.dtype == FX_BOOL && a->device->caps.bool_is_word; }
 
-fx_status fx_array_write(fx_array *a, const void *data, size_t bytes) {
-    FX_TRY(check_bytes(a, data, bytes, "fx_array_write"));
+/* Copies device-layout bytes in. fresh: only work that had the memory before may still use it, not the array's own. */
+static fx_status upload(fx_array *a, const void *data, uint64_t bytes, bool fresh) {
+    const fx_backend *b = a->device->backend;
+    const fx_piece *p = &a->piece;
+    if (fresh && b->upload_after)
+        return b->upload_after(a->device->open, p->after, p->mem, p->offset, data, bytes, NULL);
+    return b->upload(a->device->open, p->mem, p->offset, data, bytes, NULL);
+}
+
+static fx_status write(fx_array *a, const void *data, size_t bytes, bool fresh) {
     if (!bytes)
         return FX_OK;
     if (!a->device->backend) {
         memcpy(a->host, data, bytes);
         return FX_OK;
     }
-    const fx_backend *b = a->device->backend;
     if (!widened(a))
-        return b->upload(a->device->open, a->piece.mem, a->piece.offset, data, bytes, NULL);
+        return upload(a, data, bytes, fresh);
     uint32_t *words = malloc(bytes * 4);
     if (!words)
         return fx_fail_oom(bytes * 4);
     for (size_t i = 0; i < bytes; i++)
         words[i] = ((const uint8_t *)data)[i] != 0;
-    fx_status st = b->upload(a->device->open, a->piece.mem, a->piece.offset, words, bytes * 4, NULL);
+    fx_status st = upload(a, words, bytes * 4, fresh);
     free(words);
     return st;
+}
+
+fx_status fx_array_write(fx_array *a, const void *data, size_t bytes) {
+    FX_TRY(check_bytes(a, data, bytes, "fx_array_write"));
+    return write(a, data, bytes, false);
 }
 
 fx_status fx_array_read(fx_array *a, void *data, size_t bytes) {
@@ -135,12 +147,12 @@ fx_status fx_array_create(fx_device *d, fx_spec spec, const void *data, fx_array
     FX_TRY(fx_device_open(d));
     FX_TRY(fx_spec_check(&spec, "fx_array_create"));
     fx_array *a;
-    FX_TRY(fx_array_new(d, &spec, NULL, &a));
+    FX_TRY(fx_array_new(d, &spec, true, &a));
     size_t bytes = host_bytes(&spec);
     void *zeros = data || !bytes ? NULL : calloc(1, bytes);
     fx_status st = data || zeros || !bytes ? FX_OK : fx_fail_oom(bytes);
     if (st == FX_OK && bytes)
-        st = fx_array_write(a, data ? data : zeros, bytes);
+        st = write(a, data ? data : zeros, bytes, true);
     free(zeros);
     if (st == FX_OK)
         *out = a;

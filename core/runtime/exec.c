@@ -265,7 +265,7 @@ static fx_status run(fx_exec *e, fx_array *const *inputs, fx_array **outputs) {
         if (source >= 0 && exclusive(e, inputs, source)) {
             outputs[r] = fx_array_ref(inputs[source]);
         } else {
-            st = fx_array_new(e->device, &g->results[r]->spec, NULL, &outputs[r]);
+            st = fx_array_new(e->device, &g->results[r]->spec, false, &outputs[r]);
             if (st == FX_OK && source >= 0) { /* the program writes in place: on a copy */
                 to[n_copy] = binding_of(outputs[r]);
                 from[n_copy++] = bind[source];
@@ -293,7 +293,7 @@ static fx_status run_reference(fx_exec *e, fx_array *const *inputs, fx_array **o
     for (int i = 0; i < g->n_param; i++)
         in[i] = inputs[i]->host;
     for (int r = 0; r < g->n_result && st == FX_OK; r++) {
-        st = fx_array_new(e->device, &g->results[r]->spec, NULL, &outputs[r]);
+        st = fx_array_new(e->device, &g->results[r]->spec, false, &outputs[r]);
         out[r] = st == FX_OK ? outputs[r]->host : NULL;
     }
     if (st == FX_OK)

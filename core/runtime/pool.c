@@ -14,6 +14,7 @@ typedef struct fx_range {
     struct fx_range *prev, *next;
     struct fx_block *block;
     uint64_t offset, bytes;
+    uint64_t after; /* free: ticket of the last work submitted before it was freed */
     bool used;
     fx_piece_use use;
     char label[48];
@@ -102,11 +103,19 @@ static fx_status add_block(fx_pool *p, uint64_t bytes) {
     return FX_OK;
 }
 
-static range *best(const fx_pool *p, uint64_t bytes) {
+/* Has the work that may use a free range finished? Remembers a yes. */
+static bool idle(const fx_pool *p, range *r) {
+    bool done = true;
+    if (r->after && p->backend->wait(p->device, r->after, 0, &done) == FX_OK && done)
+        r->after = 0;
+    return !r->after;
+}
+
+static range *best(const fx_pool *p, uint64_t bytes, bool want_idle) {
     range *found = NULL;
     for (block *b = p->blocks; b; b = b->next)
         for (range *r = b->first; r; r = r->next)
-            if (!r->used && r->bytes >= bytes && (!found || r->bytes < found->bytes))
+            if (!r->used && r->bytes >= bytes && (!found || r->bytes < found->bytes) && (!want_idle || idle(p, r)))
                 found = r;
     return found;
 }
@@ -147,8 +156,10 @@ static fx_status fail(const fx_pool *p, uint64_t bytes, const char *label, const
 }
 
 /* A free range of at least `bytes`: found, made, or made after giving empty blocks back. */
-static fx_status obtain(fx_pool *p, uint64_t bytes, const char *label, range **out) {
-    *out = best(p, bytes);
+static fx_status obtain(fx_pool *p, uint64_t bytes, bool want_idle, const char *label, range **out) {
+    *out = want_idle ? best(p, bytes, true) : NULL;
+    if (!*out)
+        *out = best(p, bytes, false);
     for (int attempt = 0; !*out; attempt++) {
         uint64_t size = bytes > least_block ? bytes : least_block, room = p->limit > p->reserved ? p->limit - p->reserved : 0;
         if (size > room && bytes <= room)
@@ -157,7 +168,7 @@ static fx_status obtain(fx_pool *p, uint64_t bytes, const char *label, range **o
             size = p->max_allocation / ALIGN * ALIGN;
         fx_status st = bytes > room || bytes > p->max_allocation ? FX_OUT_OF_MEMORY : add_block(p, size);
         if (st == FX_OK) {
-            *out = best(p, bytes);
+            *out = best(p, bytes, false);
         } else if (st != FX_OUT_OF_MEMORY || attempt || !trim(p)) {
             char why[512];
             snprintf(why, sizeof why, "%s", bytes > room || bytes > p->max_allocation ? "" : fx_last_error());
@@ -173,11 +184,13 @@ fx_status fx_pool_alloc(fx_pool *p, uint64_t bytes, fx_piece_use use, const char
     uint64_t size = bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
     memset(out, 0, sizeof *out);
     range *r = NULL;
+    bool soon = use == FX_USE_ARRAY_SOON;
+    use = soon ? FX_USE_ARRAY : use;
     pthread_mutex_lock(&p->lock);
-    fx_status st = obtain(p, size, label, &r);
+    fx_status st = obtain(p, size, soon, label, &r);
     range *rest = st == FX_OK && r->bytes > size ? calloc(1, sizeof *rest) : NULL;
     if (rest) {
-        *rest = (range){.prev = r, .next = r->next, .block = r->block, .offset = r->offset + size, .bytes = r->bytes - size};
+        *rest = (range){.prev = r, .next = r->next, .block = r->block, .offset = r->offset + size, .bytes = r->bytes - size, .after = r->after};
         if (r->next)
             r->next->prev = rest;
         r->next = rest;
@@ -190,7 +203,7 @@ fx_status fx_pool_alloc(fx_pool *p, uint64_t bytes, fx_piece_use use, const char
         p->in_use += r->bytes;
         p->use[use] += r->bytes;
         p->peak = p->in_use > p->peak ? p->in_use : p->peak;
-        *out = (fx_piece){&r->block->mem, r->offset, bytes, r};
+        *out = (fx_piece){&r->block->mem, r->offset, bytes, r->after, r};
     }
     pthread_mutex_unlock(&p->lock);
     return st;
@@ -201,6 +214,7 @@ static void merge_next(range *r) {
     if (!n || n->used)
         return;
     r->bytes += n->bytes;
+    r->after = n->after > r->after ? n->after : r->after;
     r->next = n->next;
     if (n->next)
         n->next->prev = r;
@@ -215,6 +229,8 @@ void fx_pool_free(fx_pool *p, fx_piece *piece) {
     p->in_use -= r->bytes;
     p->use[r->use] -= r->bytes;
     r->used = false;
+    if (p->backend->submit(p->device, 0, NULL, &r->after) != FX_OK)
+        r->after = 0; /* a lost device does no work any more */
     merge_next(r);
     if (r->prev && !r->prev->used)
         merge_next(r->prev);

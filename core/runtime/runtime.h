@@ -50,8 +50,8 @@ void fx_device_close(fx_device *d);
 /* Text that "expected one of ..." errors list. */
 void fx_device_list(const fx_context *cx, char *text, size_t size);
 
-/* An array without defined contents. */
-fx_status fx_array_new(fx_device *d, const fx_spec *spec, const char *label, fx_array **out);
+/* An array without defined contents. soon: the host will fill it at once. */
+fx_status fx_array_new(fx_device *d, const fx_spec *spec, bool soon, fx_array **out);
 fx_status fx_spec_check(const fx_spec *spec, const char *what);
 
 /* "/home/x/.cache/fornax", made with mode 0700; NULL when there is to be none. malloc'd. */
