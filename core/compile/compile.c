@@ -129,10 +129,31 @@ static fx_status emit_groups(fx_builder *b, fx_arena *scratch) {
     return fx_emit_sinks(b, n_sink, sinks);
 }
 
+/* A line a group: kind, what it holds, the values it stores. */
+static void dump_groups(fx_builder *b) {
+    static const char *const kinds[] = {"pointwise", "reduce", "contract", "special", "control"};
+    fx_text t = {0};
+    char spec[96];
+    for (int i = 0; i < b->fusion->n_group; i++) {
+        const fx_group *g = &b->fusion->groups[i];
+        fx_text_fmt(&t, "%d %s %s:", i, kinds[g->kind], fx_group_name(b, g));
+        for (int j = 0; j < g->n_inner; j++)
+            fx_text_fmt(&t, " [%%%u]", g->inner[j]->id);
+        for (int j = 0; j < g->n_out; j++)
+            fx_text_fmt(&t, " %%%u.%d %s", g->out[j].node->id, g->out[j].result,
+                        fx_spec_format(fx_value_spec(g->out[j]), spec, sizeof spec));
+        fx_text_str(&t, "\n");
+    }
+    fx_dump_text("groups", "", t.s);
+    fx_text_free(&t);
+}
+
 static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
     fx_program *p = b->p;
     FX_TRY(fx_fuse(g, b->caps, b->opt, scratch, b->fusion));
     FX_TRY(make_buffers(b, g));
+    if (fx_dump_has("groups"))
+        dump_groups(b);
     FX_TRY(emit_groups(b, scratch));
     p->n_param = g->n_param;
     p->n_result = g->n_result;
@@ -157,13 +178,13 @@ fx_status fx_program_create(const fx_graph *g, const fx_device_caps *caps, const
     fx_arena_init(&scratch);
     fx_builder b = {.p = p, .caps = caps, .fusion = &fusion, .opt = opt ? opt : &defaults};
     fx_status st = fx_prepare(g, &flat);
-    if (st == FX_OK)
-        st = build(&b, flat, &scratch);
-    if (st == FX_OK && fx_dump_has("stats")) {
-        char *text = fx_program_print(p);
-        fx_dump_text("program", "", text);
+    if (st == FX_OK && fx_dump_has("graph")) {
+        char *text = fx_graph_print(flat);
+        fx_dump_text("graph", "as compiled", text);
         free(text);
     }
+    if (st == FX_OK)
+        st = build(&b, flat, &scratch);
     fx_graph_unref(flat);
     fx_arena_finish(&scratch);
     if (st != FX_OK) {

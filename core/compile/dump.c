@@ -1,20 +1,12 @@
-/* dump.c - the one place that reads FORNAX_DUMP. */
+/* dump.c - writes what FORNAX_DUMP asks for. */
 #include "core/compile/dump.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "core/base/env.h"
 
 bool fx_dump_has(const char *what) {
-    const char *list = getenv("FORNAX_DUMP");
-    size_t n = strlen(what);
-    for (const char *p = list; p && *p;) {
-        size_t m = strcspn(p, ",");
-        if ((m == n && !strncmp(p, what, n)) || (m == 3 && !strncmp(p, "all", 3)))
-            return true;
-        p += m + (p[m] == ',');
-    }
-    return false;
+    return fx_env_has(FX_ENV_dump, what);
 }
 
 void fx_dump_text(const char *what, const char *name, const char *text) {

@@ -308,9 +308,13 @@ static fx_kx *compute(fx_lower *lo, fx_value v, fx_kx *const *index) {
     fx_kx *x = fx_lower_reduction(lo, v, index);
     if (x)
         return x;
-    x = fx_op_get(n->op)->view ? fx_lower_view(lo, n, index) : fx_lower_index_op(lo, n, index);
+    if (n->n_region)
+        x = fx_lower_control(lo, v);
+    else
+        x = fx_op_get(n->op)->view ? fx_lower_view(lo, n, index) : fx_lower_index_op(lo, n, index);
     return x ? x
-             : fx_lower_fail(lo, FX_INTERNAL, "lowering; %s can't be computed inside another kernel",
+             : fx_lower_fail(lo, FX_UNSUPPORTED,
+                             "compiling %s inside another op's region; expected scalars there; got arrays",
                              fx_op_get(n->op)->name);
 }
 

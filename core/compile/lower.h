@@ -103,6 +103,7 @@ void fx_contraction_index(fx_lower *lo, const fx_contraction *c, fx_kx *b, fx_kx
 /* Within lower*.c */
 fx_kx *fx_lower_view(fx_lower *lo, fx_node *n, fx_kx *const *index);
 fx_kx *fx_lower_index_op(fx_lower *lo, fx_node *n, fx_kx *const *index);
+fx_kx *fx_lower_control(fx_lower *lo, fx_value v);                        /* of scalars; NULL: not that */
 fx_kx *fx_lower_reduction(fx_lower *lo, fx_value v, fx_kx *const *index); /* NULL: not a reduction */
 fx_kx *fx_lower_fail(fx_lower *lo, fx_status status, const char *fmt, ...) FX_PRINTF(3, 4);
 fx_kx *fx_lower_clamp(fx_kir *k, fx_kx *x, int64_t n); /* into [0, n) */
