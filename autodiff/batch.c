@@ -80,8 +80,8 @@ static void visit(fx_graph *g, const fx_node *n, const int *slot, fx_node **v, b
     fx_ad_leave(g, place);
 }
 
-fx_status fx_ad_batch(fx_graph *g, const fx_graph *f, fx_node *const *args, const bool *batched, int64_t size, fx_node **results,
-                      bool *out_batched) {
+fx_status fx_ad_batch(fx_graph *g, const fx_graph *f, fx_node *const *args, const bool *batched, int64_t size,
+                      fx_node **results, bool *out_batched) {
     int slots = 0, widest = 1;
     for (int i = 0; i < f->n_node; i++) {
         slots += fx_result_count(f->nodes[i]);
@@ -117,8 +117,10 @@ fx_node *fx_batch_param(fx_graph *g, const fx_spec *spec, bool batched, int64_t 
     fx_spec s = *spec;
     if (batched) {
         if (s.rank == FX_MAX_RANK)
-            return fx_graph_error(g, FX_INVALID_ARGUMENT, "batching; expected at most %d dimensions with the batch; got %d; reshape "
-                                  "the value to fewer", FX_MAX_RANK, FX_MAX_RANK + 1);
+            return fx_graph_error(g, FX_INVALID_ARGUMENT,
+                                  "batching; expected at most %d dimensions with the batch; got %d; reshape "
+                                  "the value to fewer",
+                                  FX_MAX_RANK, FX_MAX_RANK + 1);
         memmove(s.dims + 1, s.dims, sizeof *s.dims * (size_t)s.rank);
         s.dims[0] = size;
         s.rank++;
@@ -131,7 +133,8 @@ fx_status fx_ad_batch_graph(const fx_graph *f, const bool *batched, int64_t size
     *out = NULL;
     if (!g)
         return fx_fail_oom(sizeof *g);
-    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_param + 1), **results = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
+    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_param + 1),
+            **results = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
     fx_status st = args && results ? FX_OK : fx_fail_oom(sizeof *args);
     for (int i = 0; st == FX_OK && i < f->n_param; i++)
         args[i] = fx_batch_param(g, &f->params[i]->spec, batched[i], size);

@@ -1,7 +1,7 @@
 /* batch_control.c - batching of calls and control flow.
  *
- * Lanes that would choose differently: a cond runs every branch and selects; a while runs until the last lane is done and
- * keeps the values of those that are. A carry is batched when its start or its next value is. */
+ * Lanes that would choose differently: a cond runs every branch and selects; a while runs until the last lane is done
+ * and keeps the values of those that are. A carry is batched when its start or its next value is. */
 #include <string.h>
 
 #include "autodiff/batch.h"
@@ -18,7 +18,9 @@ static bool *flags(fx_graph *g, int n, bool value) {
     return b;
 }
 
-static fx_node **nodes(fx_graph *g, int n) { return FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1); }
+static fx_node **nodes(fx_graph *g, int n) {
+    return FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1);
+}
 
 /* ---- calls ---- */
 
@@ -69,7 +71,8 @@ static fx_graph *batch_backward(fx_batch_rule *r, const fx_graph *bwd) {
     ok = ok && fx_ad_batch(g, bwd, args, in, r->size, out, is) == FX_OK;
     for (int i = 0; ok && i < bwd->n_result; i++)
         if (!r->batched[i])
-            out[i] = fx_b_reduce(g, out[i], fx_dtype_is_float(out[i]->spec.dtype) ? FX_SYM_sum : FX_SYM_max, 1, (const int64_t[]){0});
+            out[i] = fx_b_reduce(g, out[i], fx_dtype_is_float(out[i]->spec.dtype) ? FX_SYM_sum : FX_SYM_max, 1,
+                                 (const int64_t[]){0});
     if (ok && fx_graph_finish(g, bwd->n_result, out, true) == FX_OK)
         return g;
     fx_graph_unref(g);
@@ -98,9 +101,15 @@ static void batch_custom_vjp(fx_batch_rule *r) {
 
 void fx_batch_call(fx_batch_rule *r) {
     switch (FX_GET_SYM(r->n)) {
-    case FX_SYM_remat: batch_remat(r); return;
-    case FX_SYM_custom_jvp: batch_custom_jvp(r); return;
-    case FX_SYM_custom_vjp: batch_custom_vjp(r); return;
+    case FX_SYM_remat:
+        batch_remat(r);
+        return;
+    case FX_SYM_custom_jvp:
+        batch_custom_jvp(r);
+        return;
+    case FX_SYM_custom_vjp:
+        batch_custom_vjp(r);
+        return;
     default:
         memset(r->out_batched, 0, sizeof(bool) * (size_t)r->n->n_result);
         fx_ad_batch(r->g, r->n->region[0], r->in, r->batched, r->size, r->out, r->out_batched);
@@ -126,7 +135,8 @@ static void select_branches(fx_batch_rule *r) {
         /* the index clamps: branch 0 for all below, the last for all above */
         fx_node *mine = fx_b_binary_c(g, FX_OP_ge, r->in[0], b);
         for (int i = 0; i < m && g->status == FX_OK; i++)
-            r->out[i] = b ? fx_b_select(g, spread_lanes(g, mine, &results[i]->spec), results[i], r->out[i]) : results[i];
+            r->out[i] =
+                b ? fx_b_select(g, spread_lanes(g, mine, &results[i]->spec), results[i], r->out[i]) : results[i];
     }
 }
 
@@ -238,7 +248,8 @@ void fx_batch_while(fx_batch_rule *r) {
 void fx_batch_scan(fx_batch_rule *r) {
     fx_graph *g = r->g, *body = NULL;
     const fx_node *n = r->n;
-    int n_consts = (int)FX_GET_INT(n, n_consts), n_carry = (int)FX_GET_INT(n, n_carry), first = n_consts + n_carry, m = n->n_result;
+    int n_consts = (int)FX_GET_INT(n, n_consts), n_carry = (int)FX_GET_INT(n, n_carry), first = n_consts + n_carry,
+        m = n->n_result;
     bool *in = flags(g, n->n_in, false), grown = true;
     fx_node **args = nodes(g, n->n_in);
     if (!in || !args)

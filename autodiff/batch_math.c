@@ -81,7 +81,8 @@ static fx_node *unfold(fx_graph *g, fx_node *x, int64_t k, int64_t groups, int64
 void fx_batch_convolution(fx_batch_rule *r) {
     const fx_node *n = r->n;
     fx_graph *g = r->g;
-    const int64_t *ls = FX_GET_LIST(n, lhs_spec, NULL), *rs = FX_GET_LIST(n, rhs_spec, NULL), *os = FX_GET_LIST(n, out_spec, NULL);
+    const int64_t *ls = FX_GET_LIST(n, lhs_spec, NULL), *rs = FX_GET_LIST(n, rhs_spec, NULL),
+                  *os = FX_GET_LIST(n, out_spec, NULL);
     int64_t features = FX_GET_INT(n, feature_groups), batches = FX_GET_INT(n, batch_groups), size = r->size;
     bool a = r->batched[0], b = r->batched[1];
     fx_spec out = n->spec;
@@ -125,7 +126,8 @@ void fx_batch_reduce(fx_batch_rule *r) {
 }
 
 void fx_batch_arg_reduce(fx_batch_rule *r) {
-    const fx_attr a[] = {FX_SYM_ATTR(kind, FX_GET_SYM(r->n)), FX_INT(dim, FX_GET_INT(r->n, dim) + 1), FX_DTYPE_ATTR(r->n->spec.dtype)};
+    const fx_attr a[] = {FX_SYM_ATTR(kind, FX_GET_SYM(r->n)), FX_INT(dim, FX_GET_INT(r->n, dim) + 1),
+                         FX_DTYPE_ATTR(r->n->spec.dtype)};
     r->out[0] = fx_build(r->g, FX_OP_arg_reduce, 1, r->in, 3, a, 0, NULL);
 }
 
@@ -156,7 +158,8 @@ void fx_batch_select_and_scatter(fx_batch_rule *r) {
     prefixed(r->n, FX_ATTR_low, 0, v[2], &a[2]);
     prefixed(r->n, FX_ATTR_high, 0, v[3], &a[3]);
     a[4] = FX_SYM_ATTR(kind, FX_GET_SYM(r->n));
-    r->out[0] = fx_build(r->g, FX_OP_select_and_scatter, 2, (fx_node *[]){fx_batch_in(r, 0), fx_batch_in(r, 1)}, 5, a, 0, NULL);
+    r->out[0] =
+        fx_build(r->g, FX_OP_select_and_scatter, 2, (fx_node *[]){fx_batch_in(r, 0), fx_batch_in(r, 1)}, 5, a, 0, NULL);
 }
 
 void fx_batch_top_k(fx_batch_rule *r) {

@@ -26,6 +26,11 @@ static fx_node *half_at_tie(context *c, fx_node *x, fx_node *y, fx_node *r) {
     return fx_b_select(g, fx_b_binary(g, FX_OP_eq, x, r), both, fx_b_like(x, 0));
 }
 
+/* 1 from 0 on, else -1. */
+static fx_node *step(context *c, fx_node *x) {
+    return fx_b_select(c->g, fx_b_binary_c(c->g, FX_OP_ge, x, 0), fx_b_like(x, 1), fx_b_like(x, -1));
+}
+
 /* y x^(y-1), and 0 where y is 0, whatever x is. */
 static fx_node *pow_dx(context *c, fx_node *x, fx_node *y) {
     fx_graph *g = c->g;
@@ -50,7 +55,8 @@ static fx_node *pow_dy(context *c, fx_node *x, fx_node *y, fx_node *r) {
 
 static fx_node *round_to_zero(context *c, fx_node *x) {
     fx_graph *g = c->g;
-    return fx_b_select(g, fx_b_binary_c(g, FX_OP_lt, x, 0), fx_b_unary(g, FX_OP_ceil, x), fx_b_unary(g, FX_OP_floor, x));
+    return fx_b_select(g, fx_b_binary_c(g, FX_OP_lt, x, 0), fx_b_unary(g, FX_OP_ceil, x),
+                       fx_b_unary(g, FX_OP_floor, x));
 }
 
 /* The derivative of digamma: sum of 1/(x+i)^2 up to x+i >= 8, then the asymptotic series; reflected below 1/2. */
@@ -63,14 +69,16 @@ static fx_node *trigamma(context *c, fx_node *x0) {
         fx_node *v = i ? fx_b_binary_c(g, FX_OP_add, x, i) : x;
         sum = fx_ad_add(g, sum, fx_b_binary(g, FX_OP_div, one, fx_b_binary(g, FX_OP_mul, v, v)));
     }
-    fx_node *z = fx_b_binary(g, FX_OP_div, one, fx_b_binary_c(g, FX_OP_add, x, 8)), *z2 = fx_b_binary(g, FX_OP_mul, z, z);
+    fx_node *z = fx_b_binary(g, FX_OP_div, one, fx_b_binary_c(g, FX_OP_add, x, 8)),
+            *z2 = fx_b_binary(g, FX_OP_mul, z, z);
     for (int i = (int)(sizeof b / sizeof *b) - 1; i >= 0; i--)
         series = series ? fx_b_binary_c(g, FX_OP_add, fx_b_binary(g, FX_OP_mul, series, z2), b[i]) : fx_b_like(x, b[i]);
     series = fx_b_binary(g, FX_OP_mul, fx_b_binary(g, FX_OP_mul, series, z2), z);
     sum = fx_ad_add(g, sum, fx_ad_add(g, fx_ad_add(g, z, fx_b_binary_c(g, FX_OP_mul, z2, 0.5)), series));
     fx_node *sine = fx_b_unary(g, FX_OP_sin, fx_b_binary_c(g, FX_OP_mul, x0, 3.14159265358979323846));
     sine = fx_b_select(g, low, sine, one);
-    fx_node *mirror = fx_b_binary(g, FX_OP_div, fx_b_like(x, 9.86960440108935861883), fx_b_binary(g, FX_OP_mul, sine, sine));
+    fx_node *mirror =
+        fx_b_binary(g, FX_OP_div, fx_b_like(x, 9.86960440108935861883), fx_b_binary(g, FX_OP_mul, sine, sine));
     return fx_b_select(g, low, fx_b_binary(g, FX_OP_sub, mirror, sum), sum);
 }
 
@@ -84,7 +92,7 @@ static fx_node *trigamma(context *c, fx_node *x0) {
 #define MUL(a, b) fx_b_binary(c->g, FX_OP_mul, (a), (b))
 #define DIV(a, b) fx_b_binary(c->g, FX_OP_div, (a), (b))
 #define NEG(a) fx_b_unary(c->g, FX_OP_neg, (a))
-#define SIGN(a) fx_b_unary(c->g, FX_OP_sign, (a))
+#define STEP(a) step(c, (a))
 #define EXP(a) fx_b_unary(c->g, FX_OP_exp, (a))
 #define SIN(a) fx_b_unary(c->g, FX_OP_sin, (a))
 #define COS(a) fx_b_unary(c->g, FX_OP_cos, (a))
@@ -95,10 +103,10 @@ static fx_node *trigamma(context *c, fx_node *x0) {
 #define POW_DX(a, b) pow_dx(c, (a), (b))
 #define POW_DY(a, b, v) pow_dy(c, (a), (b), (v))
 
-#define RULE(name, operand, expr)                                                           \
-    static fx_node *name##_d##operand(context *c, fx_node *x, fx_node *y, fx_node *r) {       \
-        (void)c, (void)x, (void)y, (void)r;                                                 \
-        return expr;                                                                        \
+#define RULE(name, operand, expr)                                                       \
+    static fx_node *name##_d##operand(context *c, fx_node *x, fx_node *y, fx_node *r) { \
+        (void)c, (void)x, (void)y, (void)r;                                             \
+        return expr;                                                                    \
     }
 #define FX_UNARY(name, types, result, fe, ie, d0, ulp, doc) RULE(name, 0, d0)
 #define FX_BINARY(name, types, result, fe, ie, d0, d1, ulp, doc) RULE(name, 0, d0) RULE(name, 1, d1)
@@ -121,14 +129,19 @@ static fx_node *add_term(fx_jvp_rule *r, int i, fx_node *t, fx_node *a) {
     context c = {.g = g};
     fx_node *f = columns[r->n->op][i](&c, r->in[0], r->n->n_in > 1 ? r->in[1] : NULL, r->out[0]);
     switch (c.kind) {
-    case FACTOR: return fx_ad_add(g, a, fx_ad_mul(g, t, f));
-    case FACTOR_QUOTIENT: return fx_ad_add(g, a, fx_b_binary(g, FX_OP_div, t, f));
+    case FACTOR:
+        return fx_ad_add(g, a, fx_ad_mul(g, t, f));
+    case FACTOR_QUOTIENT:
+        return fx_ad_add(g, a, fx_b_binary(g, FX_OP_div, t, f));
     case FACTOR_CONSTANT:
         return c.k == 1 ? fx_ad_add(g, a, t) : c.k == -1 ? fx_ad_sub(g, a, t) : fx_ad_add(g, a, fx_ad_mul_c(g, t, c.k));
-    case FACTOR_ZERO: return a;
-    case FACTOR_NONE: break;
+    case FACTOR_ZERO:
+        return a;
+    case FACTOR_NONE:
+        break;
     }
-    fx_rule_error(g, r->n, FX_UNSUPPORTED, "derivative; expected an op that has one; use it on values that don't need gradients");
+    fx_rule_error(g, r->n, FX_UNSUPPORTED,
+                  "derivative; expected an op that has one; use it on values that don't need gradients");
     return NULL;
 }
 
@@ -155,7 +168,8 @@ void fx_jvp_elementwise(fx_jvp_rule *r) {
         return;
     }
     if (r->n->op == FX_OP_select) {
-        r->dt[0] = fx_b_select(r->g, r->in[0], fx_ad_zeros(r->g, r->t[1], &r->n->spec), fx_ad_zeros(r->g, r->t[2], &r->n->spec));
+        r->dt[0] = fx_b_select(r->g, r->in[0], fx_ad_zeros(r->g, r->t[1], &r->n->spec),
+                               fx_ad_zeros(r->g, r->t[2], &r->n->spec));
         return;
     }
     if (r->n->op == FX_OP_mul && r->in[0] == r->in[1]) { /* a square: one product with the tangent */
@@ -174,7 +188,9 @@ void fx_transpose_elementwise(fx_transpose_rule *r) {
     fx_node *ct = r->ct[0], *zero;
     const bool *linear = r->linear;
     switch (r->n->op) {
-    case FX_OP_neg: r->out[0] = fx_ad_neg(g, ct); return;
+    case FX_OP_neg:
+        r->out[0] = fx_ad_neg(g, ct);
+        return;
     case FX_OP_add:
     case FX_OP_sub:
         if (linear[0] && linear[1]) {
@@ -204,9 +220,11 @@ void fx_transpose_elementwise(fx_transpose_rule *r) {
         if (linear[2])
             r->out[2] = fx_b_select(g, r->in[0], zero, ct);
         return;
-    default: break;
+    default:
+        break;
     }
-    fx_rule_error(g, r->n, FX_INVALID_ARGUMENT,
-                  "reverse mode; expected a linear function of the tangents; got an op that isn't; a custom rule must be "
-                  "linear in its tangents");
+    fx_rule_error(
+        g, r->n, FX_INVALID_ARGUMENT,
+        "reverse mode; expected a linear function of the tangents; got an op that isn't; a custom rule must be "
+        "linear in its tangents");
 }

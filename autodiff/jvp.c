@@ -119,7 +119,9 @@ fx_status fx_ad_jvp_graph(const fx_graph *f, const bool *has_in, bool *has_out, 
     for (int i = 0; i < n; i++)
         args[i] = fx_graph_param(g, &f->params[i]->spec);
     for (int i = 0; i < n; i++)
-        t[i] = has_in[i] && fx_dtype_is_float(args[i] ? args[i]->spec.dtype : FX_BOOL) ? fx_graph_param(g, &f->params[i]->spec) : NULL;
+        t[i] = has_in[i] && fx_dtype_is_float(args[i] ? args[i]->spec.dtype : FX_BOOL)
+                   ? fx_graph_param(g, &f->params[i]->spec)
+                   : NULL;
     fx_status status = fx_ad_jvp(g, f, args, t, linearize, results, dt);
     for (int i = 0; status == FX_OK && i < m; i++) {
         has_out[i] = fx_dtype_is_float(results[i]->spec.dtype) && (has_out[i] || dt[i]);

@@ -25,10 +25,10 @@ typedef struct fx_jvp_rule {
 typedef struct fx_transpose_rule {
     fx_graph *g;
     const fx_node *n;
-    fx_node *const *in;  /* operands in g, NULL for the linear ones */
-    const bool *linear;  /* for each operand */
-    fx_node *const *ct;  /* cotangents of the results; at least one isn't NULL */
-    fx_node **out;       /* answer: cotangents of the linear operands, all NULL before */
+    fx_node *const *in; /* operands in g, NULL for the linear ones */
+    const bool *linear; /* for each operand */
+    fx_node *const *ct; /* cotangents of the results; at least one isn't NULL */
+    fx_node **out;      /* answer: cotangents of the linear operands, all NULL before */
 } fx_transpose_rule;
 
 /* Batching: a batched value has the batch as its dimension 0. */
@@ -38,22 +38,20 @@ typedef struct fx_batch_rule {
     fx_node *const *in;
     const bool *batched; /* for each operand; at least one is */
     int64_t size;
-    fx_node **out;       /* answer: results in g, all batched ... */
-    bool *out_batched;   /* ... unless the rule says no; all true before */
+    fx_node **out;     /* answer: results in g, all batched ... */
+    bool *out_batched; /* ... unless the rule says no; all true before */
 } fx_batch_rule;
 
 #define FX_UNARY(...)
 #define FX_BINARY(...)
 #define FX_TERNARY(...)
 #define FX_NODIFF(name)
-#define FX_DIFF(name)                        \
-    void fx_jvp_##name(fx_jvp_rule *r);      \
+#define FX_DIFF(name)                   \
+    void fx_jvp_##name(fx_jvp_rule *r); \
     void fx_transpose_##name(fx_transpose_rule *r);
 #define FX_DIFF_DIFF(name) FX_DIFF(name)
 #define FX_DIFF_NODIFF(name)
-#define FX_STRUCTURAL(name, in, region, view, diff, doc) \
-    FX_DIFF_##diff(name)                                 \
-    void fx_batch_##name(fx_batch_rule *r);
+#define FX_STRUCTURAL(name, in, region, view, diff, doc) FX_DIFF_##diff(name) void fx_batch_##name(fx_batch_rule *r);
 #include "core/ops/ops.def"
 #undef FX_UNARY
 #undef FX_BINARY
@@ -74,7 +72,7 @@ void fx_rule_error(fx_graph *g, const fx_node *n, fx_status status, const char *
 fx_node *fx_ad_add(fx_graph *g, fx_node *a, fx_node *b);
 fx_node *fx_ad_sub(fx_graph *g, fx_node *a, fx_node *b);
 fx_node *fx_ad_neg(fx_graph *g, fx_node *a);
-fx_node *fx_ad_mul(fx_graph *g, fx_node *a, fx_node *b);     /* NULL when an operand is */
+fx_node *fx_ad_mul(fx_graph *g, fx_node *a, fx_node *b); /* NULL when an operand is */
 fx_node *fx_ad_mul_c(fx_graph *g, fx_node *a, double c);
 fx_node *fx_ad_zeros(fx_graph *g, fx_node *t, const fx_spec *spec); /* t, or zeros of the spec */
 
@@ -90,8 +88,9 @@ fx_node *fx_ad_take_along(fx_graph *g, fx_node *x, fx_node *index, int64_t dim);
 /* Copies f into g, args for parameters, together with tangents. t and dt: NULL is zero. */
 fx_status fx_ad_jvp(fx_graph *g, const fx_graph *f, fx_node *const *args, fx_node *const *t, bool linearize,
                     fx_node **results, fx_node **dt);
-/* f as a new graph: (x..., tangents of the x that have one...) -> (results..., tangents of the results that have one...).
- * has_out: in: those to give in any case (as zeros when they are); out: those given. Integers never have one. */
+/* f as a new graph: (x..., tangents of the x that have one...) -> (results..., tangents of the results that have
+ * one...). has_out: in: those to give in any case (as zeros when they are); out: those given. Integers never have one.
+ */
 fx_status fx_ad_jvp_graph(const fx_graph *f, const bool *has_in, bool *has_out, bool linearize, fx_graph **out);
 /* Evaluates f's nonlinear part in g and transposes the rest. linear: parameters in which f is linear; args: values of
  * the others. ct: cotangents of the results that are linear (ignored for others); results: values of
@@ -100,10 +99,10 @@ fx_status fx_ad_transpose(fx_graph *g, const fx_graph *f, const bool *linear, fx
                           fx_node **results, fx_node **ct_in);
 /* f with every control-flow op that mixes values which depend on the unknown parameters with others split in two. */
 fx_status fx_ad_unzip(const fx_graph *f, const bool *unknown, fx_graph **out);
-/* Tangents dt of m results that are known by their transpose only: in: residuals, then n_t tangents; bwd: (residuals...,
- * cotangents of the results...) -> cotangents of the tangents. Only while linearising. */
-void fx_ad_linear_call(fx_graph *g, int n_residual, int n_t, fx_node *const *in, int m, const fx_spec *specs, const fx_graph *bwd,
-                       fx_node **dt);
+/* Tangents dt of m results that are known by their transpose only: in: residuals, then n_t tangents; bwd:
+ * (residuals..., cotangents of the results...) -> cotangents of the tangents. Only while linearising. */
+void fx_ad_linear_call(fx_graph *g, int n_residual, int n_t, fx_node *const *in, int m, const fx_spec *specs,
+                       const fx_graph *bwd, fx_node **dt);
 
 /* Splitting one control-flow node whose operands are partly unknown into a known and a linear node. */
 typedef struct fx_unzip_rule {
@@ -129,15 +128,15 @@ typedef struct fx_ad_split {
     fx_residual_kind *kind;
     int *param; /* FX_RESIDUAL_PARAM: position in the region's parameters */
 } fx_ad_split;
-/* result_unknown: in: results that are unknown in any case; out: those that are. direct: parameters that may be residuals
- * themselves; steady: parameters of which FX_RESIDUAL_INVARIANTs are made (NULL: none). */
-fx_status fx_ad_split_region(const fx_graph *f, const bool *unknown, bool *result_unknown, const bool *direct, const bool *steady,
-                             fx_ad_split *out);
+/* result_unknown: in: results that are unknown in any case; out: those that are. direct: parameters that may be
+ * residuals themselves; steady: parameters of which FX_RESIDUAL_INVARIANTs are made (NULL: none). */
+fx_status fx_ad_split_region(const fx_graph *f, const bool *unknown, bool *result_unknown, const bool *direct,
+                             const bool *steady, fx_ad_split *out);
 void fx_ad_split_free(fx_ad_split *s);
-/* f with other parameters and results: new parameter j is f's params[j], or unused of type extra[-1 - params[j]] when that
- * is negative; f's that aren't named must be unused. New result j is f's results[j]. */
-fx_status fx_ad_arrange(const fx_graph *f, int n_param, const int *params, const fx_spec *extra, int n_result, const int *results,
-                        fx_graph **out);
+/* f with other parameters and results: new parameter j is f's params[j], or unused of type extra[-1 - params[j]] when
+ * that is negative; f's that aren't named must be unused. New result j is f's results[j]. */
+fx_status fx_ad_arrange(const fx_graph *f, int n_param, const int *params, const fx_spec *extra, int n_result,
+                        const int *results, fx_graph **out);
 
 /* f as a new graph in which batched parameters and results have a leading dimension. out_batched: in: those to be
  * batched in any case; out: those that are. */

@@ -1,13 +1,16 @@
 /* rules_call.c - derivatives of calls: inlined, rematerialised, or by rules of the user's own.
  *
  * A custom_vjp gives no tangent, only its transpose. While a function is linearised, its tangent is a call of the same
- * kind, (residuals..., tangents...) -> tangents, that exists to be transposed: it never reaches a finished transform. */
+ * kind, (residuals..., tangents...) -> tangents, that exists to be transposed: it never reaches a finished transform.
+ */
 #include <stdlib.h>
 
 #include "autodiff/rules.h"
 #include "core/base/error.h"
 
-static fx_node **nodes(fx_graph *g, int n) { return FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1); }
+static fx_node **nodes(fx_graph *g, int n) {
+    return FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1);
+}
 
 static void pass_on(fx_graph *g, const fx_node *n, fx_status st) {
     if (st != FX_OK && g->status == FX_OK)
@@ -63,7 +66,8 @@ static void jvp_remat(fx_jvp_rule *r) {
     fx_graph *g = r->g, *f = NULL;
     const fx_node *n = r->n;
     int k = n->n_in;
-    bool *has_in = FX_ARENA_ARRAY(&g->arena, bool, n->n_in + 1), *has_out = FX_ARENA_ARRAY(&g->arena, bool, n->n_result + 1);
+    bool *has_in = FX_ARENA_ARRAY(&g->arena, bool, n->n_in + 1),
+         *has_out = FX_ARENA_ARRAY(&g->arena, bool, n->n_result + 1);
     fx_node **in = nodes(g, 2 * n->n_in);
     if (g->arena.failed)
         return;
@@ -85,7 +89,8 @@ static void jvp_remat(fx_jvp_rule *r) {
 
 /* Region `which` of a linear call: 0: (residuals, tangents) -> zeros; 1: the same and the residuals; 2: (residuals,
  * cotangents) -> zeros for the residuals, cotangents of the tangents. */
-static fx_graph *linear_region(int which, int n_residual, fx_node *const *in, int n_t, int m, const fx_spec *specs, const fx_graph *bwd) {
+static fx_graph *linear_region(int which, int n_residual, fx_node *const *in, int n_t, int m, const fx_spec *specs,
+                               const fx_graph *bwd) {
     fx_graph *g = fx_graph_new(NULL);
     if (!g)
         return NULL;
@@ -112,8 +117,8 @@ static fx_graph *linear_region(int which, int n_residual, fx_node *const *in, in
     return NULL;
 }
 
-void fx_ad_linear_call(fx_graph *g, int n_residual, int n_t, fx_node *const *in, int m, const fx_spec *specs, const fx_graph *bwd,
-                       fx_node **dt) {
+void fx_ad_linear_call(fx_graph *g, int n_residual, int n_t, fx_node *const *in, int m, const fx_spec *specs,
+                       const fx_graph *bwd, fx_node **dt) {
     fx_graph *region[3] = {NULL, NULL, NULL};
     bool ok = true;
     for (int i = 0; i < n_residual + n_t; i++)
@@ -136,12 +141,14 @@ static void jvp_custom_vjp(fx_jvp_rule *r) {
     const fx_node *n = r->n;
     int m = n->n_result, n_residual = (int)FX_GET_INT(n, n_residual), n_t = 0;
     if (!r->linearize) {
-        fx_rule_error(g, n, FX_UNSUPPORTED, "forward mode; expected functions with a forward rule; got a custom_vjp, which has a reverse "
+        fx_rule_error(g, n, FX_UNSUPPORTED,
+                      "forward mode; expected functions with a forward rule; got a custom_vjp, which has a reverse "
                       "rule only; use fx_vjp or fx_grad, or give it its rule with fx_custom_jvp");
         return;
     }
     fx_node **results = nodes(g, m + n_residual), **in = nodes(g, n_residual + n->n_in);
-    int *params = FX_ARENA_ARRAY(&g->arena, int, n_residual + m + 1), *chosen = FX_ARENA_ARRAY(&g->arena, int, n->n_in + 1);
+    int *params = FX_ARENA_ARRAY(&g->arena, int, n_residual + m + 1),
+        *chosen = FX_ARENA_ARRAY(&g->arena, int, n->n_in + 1);
     if (g->arena.failed || fx_graph_inline(g, n->region[1], r->in, results) != FX_OK)
         return;
     for (int i = 0; i < m; i++)
@@ -164,17 +171,26 @@ static void jvp_custom_vjp(fx_jvp_rule *r) {
 
 void fx_jvp_call(fx_jvp_rule *r) {
     switch (FX_GET_SYM(r->n)) {
-    case FX_SYM_remat: jvp_remat(r); return;
-    case FX_SYM_custom_jvp: jvp_custom_jvp(r); return;
-    case FX_SYM_custom_vjp: jvp_custom_vjp(r); return;
-    default: fx_ad_jvp(r->g, r->n->region[0], r->in, r->t, r->linearize, r->out, r->dt); return;
+    case FX_SYM_remat:
+        jvp_remat(r);
+        return;
+    case FX_SYM_custom_jvp:
+        jvp_custom_jvp(r);
+        return;
+    case FX_SYM_custom_vjp:
+        jvp_custom_vjp(r);
+        return;
+    default:
+        fx_ad_jvp(r->g, r->n->region[0], r->in, r->t, r->linearize, r->out, r->dt);
+        return;
     }
 }
 
 /* Drops *f's parameters that it doesn't read, and their operands. */
 static fx_status drop_unused(fx_graph **f, int *n_in, fx_node **in) {
     fx_graph *old = *f;
-    int k = 0, *params = FX_ARENA_ARRAY(&old->arena, int, old->n_param + 1), *results = FX_ARENA_ARRAY(&old->arena, int, old->n_result + 1);
+    int k = 0, *params = FX_ARENA_ARRAY(&old->arena, int, old->n_param + 1),
+        *results = FX_ARENA_ARRAY(&old->arena, int, old->n_result + 1);
     bool *used = FX_ARENA_ARRAY(&old->arena, bool, old->n_node + 1);
     if (old->arena.failed)
         return fx_fail_oom(old->arena.bytes);
@@ -208,7 +224,8 @@ void fx_unzip_call(fx_unzip_rule *r) {
     if (g->arena.failed)
         return;
     fx_ad_split s = {0};
-    fx_status st = fx_ad_split_region(n->region[0], r->unknown, r->out_unknown, r->unknown, NULL, &s); /* which results depend */
+    fx_status st =
+        fx_ad_split_region(n->region[0], r->unknown, r->out_unknown, r->unknown, NULL, &s); /* which results depend */
     fx_ad_split_free(&s);
     if (st == FX_OK)
         st = fx_ad_unzip(n->region[0], r->unknown, &flat);
@@ -273,8 +290,12 @@ void fx_transpose_call(fx_transpose_rule *r) {
     int n_residual = (int)FX_GET_INT(n, n_residual);
     bool residuals_known = true;
     switch (FX_GET_SYM(n)) {
-    case FX_SYM_remat: transpose_remat(r); return;
-    case FX_SYM_inline: fx_ad_transpose(g, n->region[0], r->linear, r->in, r->ct, NULL, r->out); return;
+    case FX_SYM_remat:
+        transpose_remat(r);
+        return;
+    case FX_SYM_inline:
+        fx_ad_transpose(g, n->region[0], r->linear, r->in, r->ct, NULL, r->out);
+        return;
     case FX_SYM_custom_vjp: {
         fx_node **args = nodes(g, n_residual + n->n_result), **out = nodes(g, n->n_in);
         for (int i = 0; i < n->n_in; i++)
@@ -290,8 +311,11 @@ void fx_transpose_call(fx_transpose_rule *r) {
                 r->out[i] = out[i];
         return;
     }
-    default: break;
+    default:
+        break;
     }
-    fx_rule_error(g, n, FX_UNSUPPORTED, "reverse mode; expected a linear function of the tangents; got a %s; a custom rule must be linear "
-                  "in its tangents", fx_symbol_name(FX_GET_SYM(n)));
+    fx_rule_error(g, n, FX_UNSUPPORTED,
+                  "reverse mode; expected a linear function of the tangents; got a %s; a custom rule must be linear "
+                  "in its tangents",
+                  fx_symbol_name(FX_GET_SYM(n)));
 }

@@ -1,4 +1,5 @@
-/* rules_contract.c - derivatives of dot_general and convolution: bilinear, so each transpose is one more of the same. */
+/* rules_contract.c - derivatives of dot_general and convolution: bilinear, so each transpose is one more of the same.
+ */
 #include "autodiff/rules.h"
 
 /* n with the tangents in place of one operand at a time. */
@@ -8,15 +9,20 @@ static void bilinear(fx_jvp_rule *r) {
     r->dt[0] = fx_ad_add(r->g, a, b);
 }
 
-void fx_jvp_dot_general(fx_jvp_rule *r) { bilinear(r); }
-void fx_jvp_convolution(fx_jvp_rule *r) { bilinear(r); }
+void fx_jvp_dot_general(fx_jvp_rule *r) {
+    bilinear(r);
+}
+void fx_jvp_convolution(fx_jvp_rule *r) {
+    bilinear(r);
+}
 
 static bool both_linear(fx_transpose_rule *r) {
     if (!r->linear[0] || !r->linear[1])
         return false;
-    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
-                  "reverse mode; expected one operand that depends on the tangents; got two; a custom rule must be linear in its "
-                  "tangents");
+    fx_rule_error(
+        r->g, r->n, FX_INVALID_ARGUMENT,
+        "reverse mode; expected one operand that depends on the tangents; got two; a custom rule must be linear in its "
+        "tangents");
     return true;
 }
 
@@ -50,7 +56,8 @@ void fx_transpose_dot_general(fx_transpose_rule *r) {
     const int64_t *o_batch = k ? d.lhs_batch : d.rhs_batch, *o_contract = k ? d.lhs_contract : d.rhs_contract;
     int x_free = x->rank - nb - nc, o_free = o->rank - nb - nc;
     int64_t ct_batch[FX_MAX_RANK], ct_contract[FX_MAX_RANK], o_frees[FX_MAX_RANK];
-    int64_t from_ct[FX_MAX_RANK], from_o[FX_MAX_RANK]; /* operand dimensions that the free dimensions of ct and other are */
+    int64_t from_ct[FX_MAX_RANK],
+        from_o[FX_MAX_RANK]; /* operand dimensions that the free dimensions of ct and other are */
     int n_ct = 0, n_o = 0;
     for (int i = 0; i < nb; i++)
         ct_batch[i] = i;
@@ -77,8 +84,14 @@ void fx_transpose_dot_general(fx_transpose_rule *r) {
     }
     int order = is_identity(x->rank, permutation[0]) ? 0 : is_identity(x->rank, permutation[1]) ? 1 : k;
     fx_node *ct = fx_b_convert(r->g, r->ct[0], o->dtype);
-    fx_dot_numbers back = {nb, o_free, order ? o_batch : ct_batch, order ? ct_batch : o_batch, order ? o_frees : ct_contract,
-                           order ? ct_contract : o_frees, d.precision, x->dtype};
+    fx_dot_numbers back = {nb,
+                           o_free,
+                           order ? o_batch : ct_batch,
+                           order ? ct_batch : o_batch,
+                           order ? o_frees : ct_contract,
+                           order ? ct_contract : o_frees,
+                           d.precision,
+                           x->dtype};
     fx_node *product = fx_b_dot(r->g, order ? other : ct, order ? ct : other, &back);
     r->out[k] = fx_b_transpose(r->g, product, permutation[order]);
 }
@@ -109,24 +122,21 @@ static conv conv_of(const fx_node *n) {
 }
 
 static fx_node *convolve(fx_graph *g, fx_node *lhs, fx_node *rhs, const conv *c) {
-    const fx_attr a[] = {FX_LIST(strides, c->n, c->strides),
-                         FX_LIST(low, c->n, c->low),
-                         FX_LIST(high, c->n, c->high),
-                         FX_LIST(lhs_dilation, c->n, c->ld),
-                         FX_LIST(rhs_dilation, c->n, c->rd),
-                         FX_LIST(window_reversal, c->n, c->reversal),
-                         FX_LIST(lhs_spec, c->n + 2, c->ls),
-                         FX_LIST(rhs_spec, c->n + 2, c->rs),
-                         FX_LIST(out_spec, c->n + 2, c->os),
-                         FX_INT(feature_groups, c->groups),
-                         FX_INT(batch_groups, c->batches),
-                         FX_SYM_ATTR(precision, c->precision)};
+    const fx_attr a[] = {FX_LIST(strides, c->n, c->strides), FX_LIST(low, c->n, c->low),
+                         FX_LIST(high, c->n, c->high),       FX_LIST(lhs_dilation, c->n, c->ld),
+                         FX_LIST(rhs_dilation, c->n, c->rd), FX_LIST(window_reversal, c->n, c->reversal),
+                         FX_LIST(lhs_spec, c->n + 2, c->ls), FX_LIST(rhs_spec, c->n + 2, c->rs),
+                         FX_LIST(out_spec, c->n + 2, c->os), FX_INT(feature_groups, c->groups),
+                         FX_INT(batch_groups, c->batches),   FX_SYM_ATTR(precision, c->precision)};
     return fx_build(g, FX_OP_convolution, 2, (fx_node *[]){lhs, rhs}, sizeof a / sizeof *a, a, 0, NULL);
 }
 
-static int64_t dilated(int64_t size, int64_t dilation) { return size ? (size - 1) * dilation + 1 : 0; }
+static int64_t dilated(int64_t size, int64_t dilation) {
+    return size ? (size - 1) * dilation + 1 : 0;
+}
 
-/* Takes `groups` out of dimension `from` and puts it in front of dimension `to`: from = groups x rest, to' = groups x to. */
+/* Takes `groups` out of dimension `from` and puts it in front of dimension `to`: from = groups x rest, to' = groups x
+ * to. */
 static fx_node *move_groups(fx_graph *g, fx_node *x, int64_t from, int64_t to, int64_t groups) {
     if (!x || groups == 1)
         return x;
@@ -167,7 +177,8 @@ static fx_node *transpose_lhs(fx_transpose_rule *r, const conv *c) {
     for (int i = 0; i < c->n; i++) {
         int64_t window = dilated(w->dims[c->rs[2 + i]], c->rd[i]);
         low[i] = window - 1 - c->low[i];
-        high[i] = dilated(x->dims[c->ls[2 + i]], c->ld[i]) + window - 1 - dilated(y->dims[c->os[2 + i]], c->strides[i]) - low[i];
+        high[i] = dilated(x->dims[c->ls[2 + i]], c->ld[i]) + window - 1 -
+                  dilated(y->dims[c->os[2 + i]], c->strides[i]) - low[i];
         reversal[i] = !c->reversal[i];
         rs[2 + i] = c->rs[2 + i];
     }

@@ -1,12 +1,14 @@
 /* rules_control.c - derivatives of cond and while.
  *
- * cond: each branch is split; the known cond returns every branch's residuals (zeros for those of branches not taken), the
- * linear cond gets them. while: forward mode only, because the number of steps to undo isn't known beforehand. */
+ * cond: each branch is split; the known cond returns every branch's residuals (zeros for those of branches not taken),
+ * the linear cond gets them. while: forward mode only, because the number of steps to undo isn't known beforehand. */
 #include <string.h>
 
 #include "autodiff/rules.h"
 
-static void no_memory(fx_graph *g, const fx_node *n) { fx_rule_error(g, n, FX_OUT_OF_MEMORY, "host memory ran out"); }
+static void no_memory(fx_graph *g, const fx_node *n) {
+    fx_rule_error(g, n, FX_OUT_OF_MEMORY, "host memory ran out");
+}
 static void pass_on(fx_graph *g, const fx_node *n, fx_status st) {
     if (st != FX_OK && g->status == FX_OK)
         fx_graph_error(g, st, "%s: %s", fx_op_get(n->op)->name, fx_last_error());
@@ -57,7 +59,8 @@ static fx_graph *known_branch(int b, int n_branch, const fx_ad_split *s, int n_k
     for (int i = 0; i < n_branch; i++)
         total += s[i].known->n_result - n_known;
     fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_param + 1);
-    fx_node **own = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1), **all = FX_ARENA_ARRAY(&g->arena, fx_node *, total + 1);
+    fx_node **own = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1),
+            **all = FX_ARENA_ARRAY(&g->arena, fx_node *, total + 1);
     bool ok = args && own && all;
     for (int i = 0; ok && i < f->n_param; i++)
         args[i] = fx_graph_param(g, &f->params[i]->spec);
@@ -157,7 +160,8 @@ void fx_unzip_cond(fx_unzip_rule *r) {
             results[i] = i;
         st = fx_ad_arrange(s[b].linear, k, params, specs, m - n_known, results, &branch[b]);
     }
-    fx_node *linear = st == FX_OK && g->status == FX_OK ? fx_build(g, FX_OP_cond, 1 + k, lin_in, 0, NULL, n_branch, branch) : NULL;
+    fx_node *linear =
+        st == FX_OK && g->status == FX_OK ? fx_build(g, FX_OP_cond, 1 + k, lin_in, 0, NULL, n_branch, branch) : NULL;
     pass_on(g, n, st);
     for (int i = 0, u = 0, v = 0; i < m; i++)
         r->out[i] = r->out_unknown[i] ? fx_result(linear, u++) : fx_result(known, v++);
@@ -173,7 +177,8 @@ static fx_graph *branch_back(fx_transpose_rule *r, const fx_graph *f) {
     fx_graph *g = fx_graph_new(NULL);
     if (!g)
         return NULL;
-    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, n_x + 1), **ct = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
+    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, n_x + 1),
+            **ct = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
     fx_node **ct_in = FX_ARENA_ARRAY(&g->arena, fx_node *, n_x + 1);
     bool ok = args && ct && ct_in;
     for (int i = 0; ok && i < n_x; i++)
@@ -336,7 +341,9 @@ void fx_unzip_while(fx_unzip_rule *r) {
 }
 
 void fx_transpose_while(fx_transpose_rule *r) {
-    fx_rule_error(r->g, r->n, FX_UNSUPPORTED, "reverse mode; expected a loop whose length is known when it is traced; got a while, "
-                  "which keeps no record of its steps; write it with fx_scan, differentiate it with fx_jvp, or stop the "
-                  "gradient before it");
+    fx_rule_error(
+        r->g, r->n, FX_UNSUPPORTED,
+        "reverse mode; expected a loop whose length is known when it is traced; got a while, "
+        "which keeps no record of its steps; write it with fx_scan, differentiate it with fx_jvp, or stop the "
+        "gradient before it");
 }

@@ -60,7 +60,8 @@ static void window_sizes(const fx_node *n, const index_numbers *d, int64_t *size
 }
 
 /* Per index component the largest start that fits, in the shape of the indices. */
-static fx_node *largest_starts(fx_graph *g, const fx_spec *x, const fx_node *indices, const index_numbers *d, const int64_t *sizes) {
+static fx_node *largest_starts(fx_graph *g, const fx_spec *x, const fx_node *indices, const index_numbers *d,
+                               const int64_t *sizes) {
     const fx_spec *s = &indices->spec;
     int64_t bound[FX_MAX_RANK];
     unsigned char data[FX_MAX_RANK * 8];
@@ -98,12 +99,18 @@ static fx_node *fits(fx_transpose_rule *r, const index_numbers *d, const int64_t
         if (d->vector_dim < indices->spec.rank)
             ok = fx_b_reduce(g, ok, FX_SYM_and, 1, &d->vector_dim);
     } else
-        return fx_b_const_splat(g, &(fx_spec){FX_BOOL, u->rank, {u->dims[0], u->dims[1], u->dims[2], u->dims[3], u->dims[4],
-                                                                 u->dims[5], u->dims[6], u->dims[7]}}, 1);
+        return fx_b_const_splat(g,
+                                &(fx_spec){FX_BOOL,
+                                           u->rank,
+                                           {u->dims[0], u->dims[1], u->dims[2], u->dims[3], u->dims[4], u->dims[5],
+                                            u->dims[6], u->dims[7]}},
+                                1);
     return fx_ad_spread(g, ok, u, d->n_window, d->window);
 }
 
-void fx_jvp_gather(fx_jvp_rule *r) { r->dt[0] = fx_node_rebuild(r->g, r->n, (fx_node *[]){r->t[0], r->in[1]}); }
+void fx_jvp_gather(fx_jvp_rule *r) {
+    r->dt[0] = fx_node_rebuild(r->g, r->n, (fx_node *[]){r->t[0], r->in[1]});
+}
 
 void fx_transpose_gather(fx_transpose_rule *r) {
     const fx_spec *x = &r->n->in[0]->spec;
@@ -123,8 +130,10 @@ static fx_node *jvp_scatter_mul(fx_jvp_rule *r, const index_numbers *d, const in
         fx_node *safe = fx_b_select(g, is_zero, one, u);
         fx_node *zeros_at = scatter(g, fx_b_like(x, 0), indices, fx_b_select(g, is_zero, one, none), d, FX_SYM_add);
         fx_node *product = gather(g, scatter(g, x, indices, safe, d, FX_SYM_mul), indices, d, sizes);
-        fx_node *others = fx_b_binary(g, FX_OP_sub, gather(g, zeros_at, indices, d, sizes), fx_b_select(g, is_zero, one, none));
-        fx_node *factor = fx_b_select(g, fx_b_binary(g, FX_OP_eq, others, none), fx_b_binary(g, FX_OP_div, product, safe), none);
+        fx_node *others =
+            fx_b_binary(g, FX_OP_sub, gather(g, zeros_at, indices, d, sizes), fx_b_select(g, is_zero, one, none));
+        fx_node *factor =
+            fx_b_select(g, fx_b_binary(g, FX_OP_eq, others, none), fx_b_binary(g, FX_OP_div, product, safe), none);
         t = fx_ad_add(g, t, scatter(g, fx_b_like(x, 0), indices, fx_ad_mul(g, r->t[2], factor), d, FX_SYM_add));
     }
     return t;
@@ -134,10 +143,11 @@ static fx_node *jvp_scatter_mul(fx_jvp_rule *r, const index_numbers *d, const in
 static fx_node *jvp_scatter_extremum(fx_jvp_rule *r, const index_numbers *d, const int64_t *sizes) {
     fx_graph *g = r->g;
     fx_node *x = r->in[0], *indices = r->in[1], *u = r->in[2], *y = r->out[0];
-    fx_node *mine = fx_b_binary(g, FX_OP_eq, x, y), *theirs = fx_b_binary(g, FX_OP_eq, u, gather(g, y, indices, d, sizes));
+    fx_node *mine = fx_b_binary(g, FX_OP_eq, x, y),
+            *theirs = fx_b_binary(g, FX_OP_eq, u, gather(g, y, indices, d, sizes));
     fx_node *no = fx_b_like(x, 0), *none = fx_b_like(u, 0);
-    fx_node *count = scatter(g, fx_b_select(g, mine, fx_b_like(x, 1), no), indices, fx_b_select(g, theirs, fx_b_like(u, 1), none), d,
-                             FX_SYM_add);
+    fx_node *count = scatter(g, fx_b_select(g, mine, fx_b_like(x, 1), no), indices,
+                             fx_b_select(g, theirs, fx_b_like(u, 1), none), d, FX_SYM_add);
     count = fx_b_binary_c(g, FX_OP_max, count, 1);
     fx_node *tx = r->t[0] ? fx_b_select(g, mine, r->t[0], no) : no;
     fx_node *sum = r->t[2] ? scatter(g, tx, indices, fx_b_select(g, theirs, r->t[2], none), d, FX_SYM_add) : tx;
@@ -156,8 +166,9 @@ void fx_jvp_scatter(fx_jvp_rule *r) {
     else if (kind == FX_SYM_add && !r->t[2])
         r->dt[0] = r->t[0];
     else
-        r->dt[0] = fx_node_rebuild(r->g, r->n, (fx_node *[]){fx_ad_zeros(r->g, r->t[0], &r->n->in[0]->spec), r->in[1],
-                                                             fx_ad_zeros(r->g, r->t[2], &r->n->in[2]->spec)});
+        r->dt[0] = fx_node_rebuild(r->g, r->n,
+                                   (fx_node *[]){fx_ad_zeros(r->g, r->t[0], &r->n->in[0]->spec), r->in[1],
+                                                 fx_ad_zeros(r->g, r->t[2], &r->n->in[2]->spec)});
 }
 
 void fx_transpose_scatter(fx_transpose_rule *r) {
@@ -173,8 +184,10 @@ void fx_transpose_scatter(fx_transpose_rule *r) {
         return;
     }
     if (kind != FX_SYM_add && kind != FX_SYM_set) {
-        fx_rule_error(g, r->n, FX_INVALID_ARGUMENT, "reverse mode; expected a linear function of the tangents; got kind %s; a custom "
-                      "rule must be linear in its tangents", fx_symbol_name(kind));
+        fx_rule_error(g, r->n, FX_INVALID_ARGUMENT,
+                      "reverse mode; expected a linear function of the tangents; got kind %s; a custom "
+                      "rule must be linear in its tangents",
+                      fx_symbol_name(kind));
         return;
     }
     if (r->linear[0])

@@ -87,7 +87,8 @@ void fx_jvp_reduce(fx_jvp_rule *r) {
     else if (kind == FX_SYM_prod)
         r->dt[0] = jvp_prod(r, n, dims);
     else if (x) {
-        fx_node *top = fx_b_binary(g, FX_OP_eq, x, fx_ad_spread(g, r->out[0], &x->spec, n, dims)), *zero = fx_b_like(x, 0);
+        fx_node *top = fx_b_binary(g, FX_OP_eq, x, fx_ad_spread(g, r->out[0], &x->spec, n, dims)),
+                *zero = fx_b_like(x, 0);
         fx_node *count = fx_b_reduce(g, fx_b_select(g, top, fx_b_like(x, 1), zero), FX_SYM_sum, n, dims);
         fx_node *t = fx_b_reduce(g, fx_b_select(g, top, r->t[0], zero), FX_SYM_sum, n, dims);
         r->dt[0] = fx_b_binary(g, FX_OP_div, t, count);
@@ -100,9 +101,10 @@ void fx_transpose_reduce(fx_transpose_rule *r) {
     if (FX_GET_SYM(r->n) == FX_SYM_sum)
         r->out[0] = fx_ad_spread(r->g, r->ct[0], &r->n->in[0]->spec, n, dims);
     else
-        fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
-                      "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
-                      fx_symbol_name(FX_GET_SYM(r->n)));
+        fx_rule_error(
+            r->g, r->n, FX_INVALID_ARGUMENT,
+            "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
+            fx_symbol_name(FX_GET_SYM(r->n)));
 }
 
 /* The running reduction in log2(n) elementwise steps, as a graph. */
@@ -142,9 +144,10 @@ void fx_transpose_cumulative(fx_transpose_rule *r) {
     if (FX_GET_SYM(r->n) == FX_SYM_sum)
         r->out[0] = running(r->g, r->ct[0], FX_SYM_sum, FX_GET_INT(r->n, dim), !FX_GET_INT(r->n, reverse));
     else
-        fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
-                      "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
-                      fx_symbol_name(FX_GET_SYM(r->n)));
+        fx_rule_error(
+            r->g, r->n, FX_INVALID_ARGUMENT,
+            "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in its tangents",
+            fx_symbol_name(FX_GET_SYM(r->n)));
 }
 
 /* ---- reductions by a region ---- */
@@ -166,10 +169,11 @@ static void lift(fx_graph *g, const fx_graph *region, int n, fx_node *const *acc
             out[i] = fx_b_reshape(g, out[i], shape.rank, shape.dims);
 }
 
-void fx_ad_fold_tree(fx_graph *g, const fx_graph *region, int n, fx_node *const *given, fx_node *const *init, int n_dims,
-                     const int64_t *dims, fx_node **out) {
+void fx_ad_fold_tree(fx_graph *g, const fx_graph *region, int n, fx_node *const *given, fx_node *const *init,
+                     int n_dims, const int64_t *dims, fx_node **out) {
     fx_arena *arena = &g->arena;
-    fx_node **x = FX_ARENA_ARRAY(arena, fx_node *, n), **a = FX_ARENA_ARRAY(arena, fx_node *, n), **b = FX_ARENA_ARRAY(arena, fx_node *, n);
+    fx_node **x = FX_ARENA_ARRAY(arena, fx_node *, n), **a = FX_ARENA_ARRAY(arena, fx_node *, n),
+            **b = FX_ARENA_ARRAY(arena, fx_node *, n);
     if (arena->failed) {
         fx_graph_error(g, FX_OUT_OF_MEMORY, "host memory ran out");
         return;
@@ -187,7 +191,9 @@ void fx_ad_fold_tree(fx_graph *g, const fx_graph *region, int n, fx_node *const 
         }
         lift(g, region, n, a, b, a);
         for (int i = 0; i < n; i++)
-            x[i] = even == length ? a[i] : fx_b_concatenate(g, 2, (fx_node *[]){a[i], cut(g, x[i], dim, even, length, 1)}, dim);
+            x[i] = even == length
+                       ? a[i]
+                       : fx_b_concatenate(g, 2, (fx_node *[]){a[i], cut(g, x[i], dim, even, length, 1)}, dim);
         length = (length + 1) / 2;
     }
     for (int i = 0; i < n && g->status == FX_OK; i++) { /* initial values follow the result's leading dimensions */
@@ -209,7 +215,8 @@ void fx_jvp_reduce_fn(fx_jvp_rule *r) {
     int m = n->n_in / 2, n_dims;
     const int64_t *dims = FX_GET_LIST(n, dims, &n_dims);
     fx_node *value = fx_node_rebuild(r->g, n, r->in);
-    fx_node **in = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, n->n_in) : NULL, **out = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, m) : NULL;
+    fx_node **in = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, n->n_in) : NULL,
+            **out = g ? FX_ARENA_ARRAY(&g->arena, fx_node *, m) : NULL;
     bool ok = in && out;
     for (int i = 0; ok && i < n->n_in; i++)
         in[i] = fx_graph_param(g, &n->in[i]->spec);
@@ -226,6 +233,7 @@ void fx_jvp_reduce_fn(fx_jvp_rule *r) {
 }
 
 void fx_transpose_reduce_fn(fx_transpose_rule *r) {
-    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT, "reverse mode; expected a linear function of the tangents; got a reduction by a "
+    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
+                  "reverse mode; expected a linear function of the tangents; got a reduction by a "
                   "function; a custom rule must be linear in its tangents: use fx_reduce_sum");
 }

@@ -12,9 +12,10 @@ static void pass_on(fx_graph *g, const fx_node *n, fx_status st) {
         fx_graph_error(g, st, "%s: %s", fx_op_get(n->op)->name, fx_last_error());
 }
 
-static fx_node *build(fx_graph *g, int n_in, fx_node *const *in, int n_consts, int n_carry, int64_t length, bool reverse,
-                      fx_graph *region) {
-    const fx_attr a[] = {FX_INT(n_consts, n_consts), FX_INT(n_carry, n_carry), FX_INT(length, length), FX_INT(reverse, reverse)};
+static fx_node *build(fx_graph *g, int n_in, fx_node *const *in, int n_consts, int n_carry, int64_t length,
+                      bool reverse, fx_graph *region) {
+    const fx_attr a[] = {FX_INT(n_consts, n_consts), FX_INT(n_carry, n_carry), FX_INT(length, length),
+                         FX_INT(reverse, reverse)};
     return region ? fx_build(g, FX_OP_scan, n_in, in, 4, a, 1, &region) : NULL;
 }
 
@@ -71,7 +72,8 @@ void fx_jvp_scan(fx_jvp_rule *r) {
     }
     if (st == FX_OK)
         st = fx_ad_arrange(body, k, params, NULL, q, results, &region);
-    fx_node *s = st == FX_OK ? build(g, k, in, count[0], count[1], FX_GET_INT(n, length), FX_GET_INT(n, reverse), region) : NULL;
+    fx_node *s =
+        st == FX_OK ? build(g, k, in, count[0], count[1], FX_GET_INT(n, length), FX_GET_INT(n, reverse), region) : NULL;
     pass_on(g, n, st);
     for (int j = 0; j < q && s; j++)
         for (int i = 0; i < m; i++) {
@@ -108,15 +110,18 @@ static fx_node *known_scan(zip *z) {
                  FX_GET_INT(n, reverse), z->s.known);
 }
 
-/* The linear scan: constants (residuals that don't vary, then unknown ones), unknown carry, slices (residuals, unknown). */
+/* The linear scan: constants (residuals that don't vary, then unknown ones), unknown carry, slices (residuals,
+ * unknown). */
 static fx_node *linear_scan(zip *z, fx_node *known) {
     fx_graph *g = z->r->g, *region = NULL;
     const fx_node *n = z->r->n;
     fx_arena *a = &g->arena;
-    int total = z->s.n_residual + z->n_in, k = 0, n_consts = 0, n_carry = 0, produced = 0, n_result = z->s.linear->n_result;
+    int total = z->s.n_residual + z->n_in, k = 0, n_consts = 0, n_carry = 0, produced = 0,
+        n_result = z->s.linear->n_result;
     int n_invariant = z->s.invariant ? z->s.invariant->n_result : 0;
     fx_node **in = FX_ARENA_ARRAY(a, fx_node *, total + 1), **value = FX_ARENA_ARRAY(a, fx_node *, z->s.n_residual + 1);
-    fx_node **args = FX_ARENA_ARRAY(a, fx_node *, z->n_in + 1), **invariant = FX_ARENA_ARRAY(a, fx_node *, n_invariant + 1);
+    fx_node **args = FX_ARENA_ARRAY(a, fx_node *, z->n_in + 1),
+            **invariant = FX_ARENA_ARRAY(a, fx_node *, n_invariant + 1);
     int *params = FX_ARENA_ARRAY(a, int, total + 1), *results = FX_ARENA_ARRAY(a, int, n_result + 1);
     bool *sliced = FX_ARENA_ARRAY(a, bool, z->s.n_residual + 1);
     if (a->failed) {
@@ -125,7 +130,9 @@ static fx_node *linear_scan(zip *z, fx_node *known) {
     }
     for (int i = 0, j = 0; i < z->n_in; i++) /* arguments of the hoisted part: only the constants are read */
         if (!z->unknown[i]) {
-            args[j] = i < z->n_consts && n_invariant ? z->r->in[i] : n_invariant ? fx_b_zeros(g, &z->s.known->params[j]->spec) : NULL;
+            args[j] = i < z->n_consts && n_invariant ? z->r->in[i]
+                      : n_invariant                  ? fx_b_zeros(g, &z->s.known->params[j]->spec)
+                                                     : NULL;
             j++;
         }
     if (n_invariant && fx_graph_inline(g, z->s.invariant, args, invariant) != FX_OK)
@@ -175,7 +182,11 @@ static fx_node *linear_scan(zip *z, fx_node *known) {
 void fx_unzip_scan(fx_unzip_rule *r) {
     fx_graph *g = r->g;
     const fx_node *n = r->n;
-    zip z = {.r = r, .n_in = n->n_in, .n_consts = (int)FX_GET_INT(n, n_consts), .n_carry = (int)FX_GET_INT(n, n_carry), .m = n->n_result};
+    zip z = {.r = r,
+             .n_in = n->n_in,
+             .n_consts = (int)FX_GET_INT(n, n_consts),
+             .n_carry = (int)FX_GET_INT(n, n_carry),
+             .m = n->n_result};
     bool *steady = FX_ARENA_ARRAY(&g->arena, bool, n->n_in + 1), *direct = FX_ARENA_ARRAY(&g->arena, bool, n->n_in + 1);
     z.unknown = FX_ARENA_ARRAY(&g->arena, bool, n->n_in + 1);
     z.known_in = FX_ARENA_ARRAY(&g->arena, fx_node *, n->n_in + 1);
@@ -210,7 +221,8 @@ void fx_unzip_scan(fx_unzip_rule *r) {
 }
 
 /* The body backwards: (residual constants..., sums of the linear constants' cotangents..., cotangents of the carry...,
- * residual slices..., cotangents of the ys that have one...) -> (sums..., cotangents of the carry..., of the slices...). */
+ * residual slices..., cotangents of the ys that have one...) -> (sums..., cotangents of the carry..., of the
+ * slices...). */
 static fx_graph *body_back(fx_transpose_rule *r, int n_consts, int n_carry) {
     const fx_graph *f = r->n->region[0];
     const bool *linear = r->linear;
@@ -256,7 +268,8 @@ static fx_graph *body_back(fx_transpose_rule *r, int n_consts, int n_carry) {
 void fx_transpose_scan(fx_transpose_rule *r) {
     fx_graph *g = r->g;
     const fx_node *n = r->n;
-    int n_consts = (int)FX_GET_INT(n, n_consts), n_carry = (int)FX_GET_INT(n, n_carry), n_in = n->n_in, k = 0, consts, carry;
+    int n_consts = (int)FX_GET_INT(n, n_consts), n_carry = (int)FX_GET_INT(n, n_carry), n_in = n->n_in, k = 0, consts,
+        carry;
     fx_node **in = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n_in + n->n_result + 1);
     if (!in) {
         pass_on(g, n, FX_OUT_OF_MEMORY);
@@ -264,7 +277,8 @@ void fx_transpose_scan(fx_transpose_rule *r) {
     }
     for (int i = n_consts; i < n_consts + n_carry; i++)
         if (!r->linear[i] && !fx_node_is_splat(r->in[i], 0)) {
-            fx_rule_error(g, n, FX_INVALID_ARGUMENT, "reverse mode; expected a carry that starts with a tangent or zeros; got another "
+            fx_rule_error(g, n, FX_INVALID_ARGUMENT,
+                          "reverse mode; expected a carry that starts with a tangent or zeros; got another "
                           "value; a custom rule must be linear in its tangents");
             return;
         }

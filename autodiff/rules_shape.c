@@ -4,19 +4,41 @@
 static const int64_t zeros[FX_MAX_RANK];
 
 /* The same op on the tangents. */
-static void linear(fx_jvp_rule *r) { r->dt[0] = fx_node_rebuild(r->g, r->n, r->t); }
+static void linear(fx_jvp_rule *r) {
+    r->dt[0] = fx_node_rebuild(r->g, r->n, r->t);
+}
 
-void fx_jvp_convert(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_reduce_precision(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_broadcast_in_dim(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_reshape(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_transpose(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_slice(fx_jvp_rule *r) { linear(r); }
-void fx_jvp_reverse(fx_jvp_rule *r) { linear(r); }
+void fx_jvp_convert(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_reduce_precision(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_broadcast_in_dim(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_reshape(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_transpose(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_slice(fx_jvp_rule *r) {
+    linear(r);
+}
+void fx_jvp_reverse(fx_jvp_rule *r) {
+    linear(r);
+}
 
-void fx_transpose_convert(fx_transpose_rule *r) { r->out[0] = fx_b_convert(r->g, r->ct[0], r->n->in[0]->spec.dtype); }
-void fx_transpose_reduce_precision(fx_transpose_rule *r) { r->out[0] = fx_node_rebuild(r->g, r->n, r->ct); }
-void fx_transpose_reverse(fx_transpose_rule *r) { r->out[0] = fx_node_rebuild(r->g, r->n, r->ct); }
+void fx_transpose_convert(fx_transpose_rule *r) {
+    r->out[0] = fx_b_convert(r->g, r->ct[0], r->n->in[0]->spec.dtype);
+}
+void fx_transpose_reduce_precision(fx_transpose_rule *r) {
+    r->out[0] = fx_node_rebuild(r->g, r->n, r->ct);
+}
+void fx_transpose_reverse(fx_transpose_rule *r) {
+    r->out[0] = fx_node_rebuild(r->g, r->n, r->ct);
+}
 
 void fx_transpose_reshape(fx_transpose_rule *r) {
     const fx_spec *x = &r->n->in[0]->spec;
@@ -89,7 +111,8 @@ void fx_transpose_pad(fx_transpose_rule *r) {
     if (r->linear[0])
         r->out[0] = inner;
     if (r->linear[1]) /* all that isn't the operand's */
-        r->out[1] = fx_ad_sub(g, fx_b_reduce(g, r->ct[0], FX_SYM_sum, x->rank, all), fx_b_reduce(g, inner, FX_SYM_sum, x->rank, all));
+        r->out[1] = fx_ad_sub(g, fx_b_reduce(g, r->ct[0], FX_SYM_sum, x->rank, all),
+                              fx_b_reduce(g, inner, FX_SYM_sum, x->rank, all));
 }
 
 void fx_jvp_concatenate(fx_jvp_rule *r) {
@@ -112,7 +135,9 @@ void fx_transpose_concatenate(fx_transpose_rule *r) {
     }
 }
 
-void fx_jvp_dynamic_slice(fx_jvp_rule *r) { r->dt[0] = fx_ad_rebuild(r->g, r->n, 1, r->t, r->in); }
+void fx_jvp_dynamic_slice(fx_jvp_rule *r) {
+    r->dt[0] = fx_ad_rebuild(r->g, r->n, 1, r->t, r->in);
+}
 
 void fx_transpose_dynamic_slice(fx_transpose_rule *r) {
     int rank = r->n->spec.rank;
@@ -136,7 +161,8 @@ void fx_transpose_dynamic_update_slice(fx_transpose_rule *r) {
         r->out[0] = fx_build(r->g, FX_OP_dynamic_update_slice, 2 + u->rank, in, 0, NULL, 0, NULL);
     in[1] = r->ct[0];
     if (r->linear[1])
-        r->out[1] = fx_build(r->g, FX_OP_dynamic_slice, 1 + u->rank, in + 1, 1, &FX_LIST(shape, u->rank, u->dims), 0, NULL);
+        r->out[1] =
+            fx_build(r->g, FX_OP_dynamic_slice, 1 + u->rank, in + 1, 1, &FX_LIST(shape, u->rank, u->dims), 0, NULL);
 }
 
 /* The barrier holds for the tangents, too: both go through one. */

@@ -44,12 +44,19 @@ void fx_jvp_sort(fx_jvp_rule *r) {
     fx_graph_unref(before);
 }
 
-void fx_jvp_top_k(fx_jvp_rule *r) { r->dt[0] = fx_ad_take_along(r->g, r->t[0], r->out[1], r->n->in[0]->spec.rank - 1); }
+void fx_jvp_top_k(fx_jvp_rule *r) {
+    r->dt[0] = fx_ad_take_along(r->g, r->t[0], r->out[1], r->n->in[0]->spec.rank - 1);
+}
 
 static void not_linear(fx_transpose_rule *r) {
-    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT, "reverse mode; expected a linear function of the tangents; got an op that isn't; a "
+    fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
+                  "reverse mode; expected a linear function of the tangents; got an op that isn't; a "
                   "custom rule must be linear in its tangents");
 }
 
-void fx_transpose_sort(fx_transpose_rule *r) { not_linear(r); }
-void fx_transpose_top_k(fx_transpose_rule *r) { not_linear(r); }
+void fx_transpose_sort(fx_transpose_rule *r) {
+    not_linear(r);
+}
+void fx_transpose_top_k(fx_transpose_rule *r) {
+    not_linear(r);
+}

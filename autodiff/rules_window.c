@@ -27,7 +27,9 @@ static windows windows_of(const fx_node *n) {
     return w;
 }
 
-static int64_t dilated(int64_t size, int64_t dilation) { return size ? (size - 1) * dilation + 1 : 0; }
+static int64_t dilated(int64_t size, int64_t dilation) {
+    return size ? (size - 1) * dilation + 1 : 0;
+}
 
 static fx_node *padded(fx_graph *g, fx_node *x, const windows *w, fx_node *value) {
     int64_t interior[FX_MAX_RANK];
@@ -69,7 +71,8 @@ static fx_node *pick(fx_graph *g, fx_node *x, fx_node *v, const windows *w, bool
         for (int64_t k = 1; k < w->window[d]; k++) {
             fx_node *kx = place(g, x, w, d, k, out->dims[d]), *kv = place(g, v, w, d, k, out->dims[d]);
             fx_node *better = fx_b_binary(g, max ? FX_OP_gt : FX_OP_lt, kx, bx);
-            fx_node *nan = fx_b_binary(g, FX_OP_and, fx_b_binary(g, FX_OP_ne, kx, kx), fx_b_binary(g, FX_OP_eq, bx, bx));
+            fx_node *nan =
+                fx_b_binary(g, FX_OP_and, fx_b_binary(g, FX_OP_ne, kx, kx), fx_b_binary(g, FX_OP_eq, bx, bx));
             better = fx_b_binary(g, FX_OP_or, better, nan);
             if (real) {
                 fx_node *kr = place(g, real, w, d, k, out->dims[d]);
@@ -104,8 +107,8 @@ static fx_graph *unrolled_product(const fx_spec *spec, const windows *w, const f
 }
 
 static fx_node *select_and_scatter(fx_graph *g, fx_node *x, fx_node *source, const windows *w, fx_symbol kind) {
-    const fx_attr a[] = {FX_LIST(window, w->rank, w->window), FX_LIST(strides, w->rank, w->strides), FX_LIST(low, w->rank, w->low),
-                         FX_LIST(high, w->rank, w->high), FX_SYM_ATTR(kind, kind)};
+    const fx_attr a[] = {FX_LIST(window, w->rank, w->window), FX_LIST(strides, w->rank, w->strides),
+                         FX_LIST(low, w->rank, w->low), FX_LIST(high, w->rank, w->high), FX_SYM_ATTR(kind, kind)};
     return fx_build(g, FX_OP_select_and_scatter, 2, (fx_node *[]){x, source}, 5, a, 0, NULL);
 }
 
@@ -157,8 +160,10 @@ void fx_transpose_reduce_window(fx_transpose_rule *r) {
     windows w = windows_of(n);
     int64_t low[FX_MAX_RANK], high[FX_MAX_RANK];
     if (FX_GET_SYM(n) != FX_SYM_sum) {
-        fx_rule_error(r->g, n, FX_INVALID_ARGUMENT, "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in "
-                      "its tangents", fx_symbol_name(FX_GET_SYM(n)));
+        fx_rule_error(r->g, n, FX_INVALID_ARGUMENT,
+                      "reverse mode; expected kind sum on tangents; got %s; a custom rule must be linear in "
+                      "its tangents",
+                      fx_symbol_name(FX_GET_SYM(n)));
         return;
     }
     if (!fx_spec_count(&n->spec) || !fx_spec_count(x))
@@ -168,8 +173,13 @@ void fx_transpose_reduce_window(fx_transpose_rule *r) {
         low[i] = window - 1 - w.low[i];
         high[i] = dilated(x->dims[i], w.ld[i]) + window - 1 - dilated(n->spec.dims[i], w.strides[i]) - low[i];
     }
-    const fx_attr a[] = {FX_SYM(kind, sum), FX_LIST(window, w.rank, w.window), FX_LIST(strides, w.rank, w.ld), FX_LIST(low, w.rank, low),
-                         FX_LIST(high, w.rank, high), FX_LIST(lhs_dilation, w.rank, w.strides), FX_LIST(rhs_dilation, w.rank, w.rd)};
+    const fx_attr a[] = {FX_SYM(kind, sum),
+                         FX_LIST(window, w.rank, w.window),
+                         FX_LIST(strides, w.rank, w.ld),
+                         FX_LIST(low, w.rank, low),
+                         FX_LIST(high, w.rank, high),
+                         FX_LIST(lhs_dilation, w.rank, w.strides),
+                         FX_LIST(rhs_dilation, w.rank, w.rd)};
     r->out[0] = fx_build(r->g, FX_OP_reduce_window, 1, r->ct, 7, a, 0, NULL);
 }
 
@@ -182,7 +192,8 @@ void fx_jvp_select_and_scatter(fx_jvp_rule *r) {
 void fx_transpose_select_and_scatter(fx_transpose_rule *r) {
     windows w = windows_of(r->n);
     if (r->linear[0])
-        fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT, "reverse mode; expected an operand that doesn't depend on the tangents; a custom "
+        fx_rule_error(r->g, r->n, FX_INVALID_ARGUMENT,
+                      "reverse mode; expected an operand that doesn't depend on the tangents; a custom "
                       "rule must be linear in its tangents");
     else if (fx_spec_count(&r->n->in[1]->spec))
         r->out[1] = pick(r->g, r->in[0], r->ct[0], &w, FX_GET_SYM(r->n) == FX_SYM_max, &r->n->in[1]->spec);

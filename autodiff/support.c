@@ -58,7 +58,9 @@ fx_node *fx_ad_mul_c(fx_graph *g, fx_node *a, double c) {
     return a ? fx_ad_mul(g, a, fx_b_const_splat(g, &a->spec, c)) : NULL;
 }
 
-fx_node *fx_ad_zeros(fx_graph *g, fx_node *t, const fx_spec *spec) { return t ? t : fx_b_zeros(g, spec); }
+fx_node *fx_ad_zeros(fx_graph *g, fx_node *t, const fx_spec *spec) {
+    return t ? t : fx_b_zeros(g, spec);
+}
 
 fx_node *fx_ad_rebuild(fx_graph *g, const fx_node *n, int n_first, fx_node *const *first, fx_node *const *in) {
     fx_node **all = FX_ARENA_ARRAY(&g->arena, fx_node *, n->n_in + 1);
@@ -112,7 +114,8 @@ fx_ad_place fx_ad_enter(fx_graph *g, const fx_node *n) {
     fx_location_set(n->file, n->line);
     if (n->scope && (!g->scope || strcmp(g->scope, n->scope))) {
         const fx_node *last = g->n_node ? g->nodes[g->n_node - 1] : NULL;
-        g->scope = last && last->scope && !strcmp(last->scope, n->scope) ? last->scope : fx_arena_strdup(&g->arena, n->scope);
+        g->scope =
+            last && last->scope && !strcmp(last->scope, n->scope) ? last->scope : fx_arena_strdup(&g->arena, n->scope);
     }
     return p;
 }

@@ -17,19 +17,23 @@ static fx_status check(const char *what, const fx_func *f, const fx_args *wrt, f
         return fx_fail(FX_INVALID_ARGUMENT, "%s: f; expected a function; got NULL; trace one with fx_trace_func", what);
     int n = fx_func_n_in(f);
     if (wrt->n < 1 || !wrt->index)
-        return fx_fail(FX_INVALID_ARGUMENT, "%s: wrt; expected at least one argument position; got %d; pass FX_ARGS(0)", what, wrt->n);
+        return fx_fail(FX_INVALID_ARGUMENT, "%s: wrt; expected at least one argument position; got %d; pass FX_ARGS(0)",
+                       what, wrt->n);
     for (int i = 0; i < wrt->n; i++) {
         if (wrt->index[i] < 0 || wrt->index[i] >= n)
-            return fx_fail(FX_INVALID_ARGUMENT, "%s: wrt[%d]; expected a position from 0 to %d; got %d", what, i, n - 1, wrt->index[i]);
+            return fx_fail(FX_INVALID_ARGUMENT, "%s: wrt[%d]; expected a position from 0 to %d; got %d", what, i, n - 1,
+                           wrt->index[i]);
         for (int j = 0; j < i; j++)
             if (wrt->index[j] == wrt->index[i])
-                return fx_fail(FX_INVALID_ARGUMENT, "%s: wrt[%d]; expected each argument once; got %d twice; name it once", what, i,
+                return fx_fail(FX_INVALID_ARGUMENT,
+                               "%s: wrt[%d]; expected each argument once; got %d twice; name it once", what, i,
                                wrt->index[i]);
     }
     return FX_OK;
 }
 
-/* f linearised: (x..., tangents of the float wrt...) -> (results..., tangents of the results that depend on them...). */
+/* f linearised: (x..., tangents of the float wrt...) -> (results..., tangents of the results that depend on them...).
+ */
 static fx_status linearize(const fx_graph *f, const bool *has_in, bool *has_out, fx_graph **out) {
     fx_graph *jvp = NULL;
     FX_TRY(fx_ad_jvp_graph(f, has_in, has_out, true, &jvp));
@@ -53,8 +57,10 @@ static fx_status pull_back(fx_graph *g, const fx_graph *f, const fx_args *wrt, m
     int n = f->n_param, m = f->n_result, k = 0;
     bool *has_in = FX_ARENA_ARRAY(&g->arena, bool, n + 1), *has_out = FX_ARENA_ARRAY(&g->arena, bool, m + 1);
     bool *linear = FX_ARENA_ARRAY(&g->arena, bool, 2 * n + 1);
-    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n + 1), **ct_in = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n + 1);
-    fx_node **ct = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1), **results = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1);
+    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n + 1),
+            **ct_in = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * n + 1);
+    fx_node **ct = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1),
+            **results = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1);
     fx_node **final = FX_ARENA_ARRAY(&g->arena, fx_node *, m + wrt->n + 1);
     fx_graph *lin = NULL;
     if (g->arena.failed)
@@ -107,13 +113,16 @@ static fx_status reverse(const char *what, const fx_func *func, fx_args wrt, mod
     if (how != VJP) {
         const fx_spec *s = f->n_result ? &f->results[0]->spec : NULL;
         if (!s || s->rank || !fx_dtype_is_float(s->dtype))
-            return fx_fail(FX_INVALID_ARGUMENT, "%s: f's result 0; expected a float scalar; got %s; reduce it to a scalar or use fx_vjp",
+            return fx_fail(FX_INVALID_ARGUMENT,
+                           "%s: f's result 0; expected a float scalar; got %s; reduce it to a scalar or use fx_vjp",
                            what, s ? fx_spec_format(s, text, sizeof text) : "no results");
         for (int i = 0; i < wrt.n; i++) {
             const fx_spec *p = &f->params[wrt.index[i]]->spec;
             if (!fx_dtype_is_float(p->dtype))
-                return fx_fail(FX_INVALID_ARGUMENT, "%s: argument %d; expected floats, which have derivatives; got %s; leave it out of "
-                               "wrt or convert it to a float before", what, wrt.index[i], fx_spec_format(p, text, sizeof text));
+                return fx_fail(FX_INVALID_ARGUMENT,
+                               "%s: argument %d; expected floats, which have derivatives; got %s; leave it out of "
+                               "wrt or convert it to a float before",
+                               what, wrt.index[i], fx_spec_format(p, text, sizeof text));
         }
     }
     fx_graph *g = fx_graph_new(NULL);
@@ -123,18 +132,23 @@ static fx_status reverse(const char *what, const fx_func *func, fx_args wrt, mod
     return st == FX_OK ? st : fx_fail_context(st, "%s", what);
 }
 
-fx_status fx_grad(const fx_func *f, fx_args wrt, fx_func **out) { return reverse("fx_grad", f, wrt, GRAD, out); }
+fx_status fx_grad(const fx_func *f, fx_args wrt, fx_func **out) {
+    return reverse("fx_grad", f, wrt, GRAD, out);
+}
 
 fx_status fx_value_and_grad(const fx_func *f, fx_args wrt, fx_func **out) {
     return reverse("fx_value_and_grad", f, wrt, VALUE_AND_GRAD, out);
 }
 
-fx_status fx_vjp(const fx_func *f, fx_args wrt, fx_func **out) { return reverse("fx_vjp", f, wrt, VJP, out); }
+fx_status fx_vjp(const fx_func *f, fx_args wrt, fx_func **out) {
+    return reverse("fx_vjp", f, wrt, VJP, out);
+}
 
 static fx_status push_forward(fx_graph *g, const fx_graph *f, const fx_args *wrt) {
     int n = f->n_param, m = f->n_result, k = m;
     fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1), **t = FX_ARENA_ARRAY(&g->arena, fx_node *, n + 1);
-    fx_node **results = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1), **dt = FX_ARENA_ARRAY(&g->arena, fx_node *, m + 1);
+    fx_node **results = FX_ARENA_ARRAY(&g->arena, fx_node *, 2 * m + 1),
+            **dt = FX_ARENA_ARRAY(&g->arena, fx_node *, m + 1);
     if (g->arena.failed)
         return fx_fail_oom(g->arena.bytes);
     for (int i = 0; i < n; i++)

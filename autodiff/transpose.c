@@ -26,10 +26,10 @@ static void (*const rules[FX_OP_COUNT])(fx_transpose_rule *) = {
 
 typedef struct state {
     fx_graph *g;
-    int *slot;      /* first slot of each node's cotangents */
-    fx_node **ct;   /* by slot */
-    fx_node **v;    /* by id: nonlinear nodes in g */
-    bool *linear;   /* by id */
+    int *slot;    /* first slot of each node's cotangents */
+    fx_node **ct; /* by slot */
+    fx_node **v;  /* by id: nonlinear nodes in g */
+    bool *linear; /* by id */
     fx_node **in, **out;
     bool *in_linear;
 } state;
@@ -68,7 +68,8 @@ static void backward(state *s, const fx_node *n) {
         fx_transpose_rule r = {s->g, n, s->in, s->in_linear, ct, s->out};
         rules[n->op](&r);
     } else
-        fx_rule_error(s->g, n, FX_UNSUPPORTED, "reverse mode; expected a linear function of the tangents; got an op that isn't");
+        fx_rule_error(s->g, n, FX_UNSUPPORTED,
+                      "reverse mode; expected a linear function of the tangents; got an op that isn't");
     for (int i = 0; i < n->n_in && s->g->status == FX_OK; i++)
         if (s->in_linear[i] && s->out[i]) {
             fx_node **to = &s->ct[s->slot[n->in[i]->id]];
@@ -123,5 +124,9 @@ fx_status fx_ad_transpose(fx_graph *g, const fx_graph *f, const bool *linear, fx
 }
 
 /* Tuples are taken apart where they are made: these only complete the table. */
-void fx_transpose_project(fx_transpose_rule *r) { r->out[0] = NULL; }
-void fx_jvp_project(fx_jvp_rule *r) { r->dt[0] = r->t[FX_GET_INT(r->n, index)]; }
+void fx_transpose_project(fx_transpose_rule *r) {
+    r->out[0] = NULL;
+}
+void fx_jvp_project(fx_jvp_rule *r) {
+    r->dt[0] = r->t[FX_GET_INT(r->n, index)];
+}

@@ -8,7 +8,9 @@
 #include "autodiff/rules.h"
 #include "core/base/error.h"
 
-static fx_status failed(const fx_graph *g) { return fx_fail(g->status, "%s", g->error); }
+static fx_status failed(const fx_graph *g) {
+    return fx_fail(g->status, "%s", g->error);
+}
 
 static void rebuild(fx_unzip_rule *r) {
     fx_node *m = fx_node_rebuild(r->g, r->n, r->in);
@@ -99,8 +101,8 @@ fx_status fx_ad_unzip(const fx_graph *f, const bool *unknown, fx_graph **out) {
     return st;
 }
 
-fx_status fx_ad_arrange(const fx_graph *f, int n_param, const int *params, const fx_spec *extra, int n_result, const int *results,
-                        fx_graph **out) {
+fx_status fx_ad_arrange(const fx_graph *f, int n_param, const int *params, const fx_spec *extra, int n_result,
+                        const int *results, fx_graph **out) {
     fx_graph *g = fx_graph_new(NULL);
     *out = NULL;
     if (!g)
@@ -137,14 +139,16 @@ typedef struct splitter {
     fx_graph *linear;
     bool *unknown, *steady; /* by id */
     const bool *direct;
-    fx_node **v;            /* by id, in linear */
+    fx_node **v; /* by id, in linear */
     const fx_node **residual;
     int n_residual;
-    fx_node **value;        /* parameters of linear that stand for residuals */
+    fx_node **value; /* parameters of linear that stand for residuals */
 } splitter;
 
 /* Can the linear part make this itself? */
-static bool remade(const fx_node *n) { return n->op == FX_OP_constant || n->op == FX_OP_iota || n->op == FX_OP_broadcast_in_dim; }
+static bool remade(const fx_node *n) {
+    return n->op == FX_OP_constant || n->op == FX_OP_iota || n->op == FX_OP_broadcast_in_dim;
+}
 
 /* Marks what known node n stands on as residuals. */
 static void need(splitter *s, const fx_node *n, bool *needed) {
@@ -166,7 +170,8 @@ static fx_node *known_value(splitter *s, const fx_node *n) {
     return s->v[n->id];
 }
 
-static fx_status split(splitter *s, const bool *result_unknown, const bool *param_unknown, bool has_steady, fx_ad_split *out) {
+static fx_status split(splitter *s, const bool *result_unknown, const bool *param_unknown, bool has_steady,
+                       fx_ad_split *out) {
     const fx_graph *f = s->f;
     fx_arena *a = &s->linear->arena;
     bool *needed = FX_ARENA_ARRAY(a, bool, f->n_node + 1);
@@ -258,8 +263,8 @@ static fx_status split(splitter *s, const bool *result_unknown, const bool *para
     return st;
 }
 
-fx_status fx_ad_split_region(const fx_graph *given, const bool *unknown, bool *result_unknown, const bool *direct, const bool *steady,
-                             fx_ad_split *out) {
+fx_status fx_ad_split_region(const fx_graph *given, const bool *unknown, bool *result_unknown, const bool *direct,
+                             const bool *steady, fx_ad_split *out) {
     fx_graph *f = NULL;
     *out = (fx_ad_split){0};
     FX_TRY(fx_ad_unzip(given, unknown, &f));

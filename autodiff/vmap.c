@@ -14,17 +14,22 @@ static fx_status take_axis(const char *list, int i, int rank, const int *axes, i
     int given = *axis;
     *axis = given < 0 ? given + rank : given;
     if (*axis < 0 || *axis >= rank)
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: %s[%d]; expected %d to %d, or FX_NOT_MAPPED; got %d; the axis counts the new "
-                       "dimension", list, i, -rank, rank - 1, given);
+        return fx_fail(FX_INVALID_ARGUMENT,
+                       "fx_vmap: %s[%d]; expected %d to %d, or FX_NOT_MAPPED; got %d; the axis counts the new "
+                       "dimension",
+                       list, i, -rank, rank - 1, given);
     if (rank > FX_MAX_RANK)
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: %s[%d]; expected at most %d dimensions with the new one; got %d; reshape to fewer",
+        return fx_fail(FX_INVALID_ARGUMENT,
+                       "fx_vmap: %s[%d]; expected at most %d dimensions with the new one; got %d; reshape to fewer",
                        list, i, FX_MAX_RANK, rank);
     return FX_OK;
 }
 
 static fx_status build(fx_graph *g, const fx_graph *f, const int *in_axes, const int *out_axes, int64_t size) {
-    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_param + 1), **out = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
-    bool *batched = FX_ARENA_ARRAY(&g->arena, bool, f->n_param + 1), *is = FX_ARENA_ARRAY(&g->arena, bool, f->n_result + 1);
+    fx_node **args = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_param + 1),
+            **out = FX_ARENA_ARRAY(&g->arena, fx_node *, f->n_result + 1);
+    bool *batched = FX_ARENA_ARRAY(&g->arena, bool, f->n_param + 1),
+         *is = FX_ARENA_ARRAY(&g->arena, bool, f->n_result + 1);
     int axis;
     if (g->arena.failed)
         return fx_fail_oom(g->arena.bytes);
@@ -49,8 +54,10 @@ static fx_status build(fx_graph *g, const fx_graph *f, const int *in_axes, const
     for (int i = 0; i < f->n_result; i++) {
         FX_TRY(take_axis("out_axes", i, f->results[i]->spec.rank + 1, out_axes, &axis));
         if (axis == FX_NOT_MAPPED && is[i])
-            return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: out_axes[%d]; expected an axis, as result %d differs from lane to lane; got "
-                           "FX_NOT_MAPPED; name an axis or reduce over it", i, i);
+            return fx_fail(FX_INVALID_ARGUMENT,
+                           "fx_vmap: out_axes[%d]; expected an axis, as result %d differs from lane to lane; got "
+                           "FX_NOT_MAPPED; name an axis or reduce over it",
+                           i, i);
         if (is[i])
             out[i] = fx_batch_move(g, out[i], 0, axis);
     }
@@ -64,7 +71,8 @@ fx_status fx_vmap(const fx_func *f, const int *in_axes, const int *out_axes, int
     if (!f)
         return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: f; expected a function; got NULL; trace one with fx_trace_func");
     if (size < 0)
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: size; expected the length of the new axis, 0 or more; got %lld", (long long)size);
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_vmap: size; expected the length of the new axis, 0 or more; got %lld",
+                       (long long)size);
     fx_graph *g = fx_graph_new(NULL);
     if (!g)
         return fx_fail_oom(sizeof *g);

@@ -13,9 +13,9 @@
 #include "core/graph/trace.h"
 #include "fornax/transform.h"
 
-#define OK(e)                                                                                       \
-    do {                                                                                            \
-        fx_status ok_status_ = (e);                                                                 \
+#define OK(e)                                                                                      \
+    do {                                                                                           \
+        fx_status ok_status_ = (e);                                                                \
         ck_assert_msg(ok_status_ == FX_OK, "%s: %s", fx_status_name(ok_status_), fx_last_error()); \
     } while (0)
 
@@ -26,7 +26,9 @@ typedef struct values {
     void **data;
 } values;
 
-static inline size_t bytes_of(const fx_spec *s) { return (size_t)fx_spec_count(s) * fx_dtype_size(s->dtype); }
+static inline size_t bytes_of(const fx_spec *s) {
+    return (size_t)fx_spec_count(s) * fx_dtype_size(s->dtype);
+}
 
 static inline values values_new(int n) {
     values v = {n, calloc((size_t)n + 1, sizeof(fx_spec)), calloc((size_t)n + 1, sizeof(void *))};
@@ -66,7 +68,8 @@ static inline values random_inputs(const fx_func *f, double lo, double hi) {
         values_set(&v, i, fx_func_in_spec(f, i));
         for (int64_t k = 0; k < fx_spec_count(&v.spec[i]); k++) {
             fx_dtype d = v.spec[i].dtype;
-            value_put(&v, i, k, fx_dtype_is_float(d) ? random_real(lo, hi) : floor(random_real(0, d == FX_BOOL ? 2 : 4)));
+            value_put(&v, i, k,
+                      fx_dtype_is_float(d) ? random_real(lo, hi) : floor(random_real(0, d == FX_BOOL ? 2 : 4)));
         }
     }
     return v;
@@ -159,7 +162,8 @@ static inline void gradcheck_modes(const char *name, const fx_func *f, const val
             double want = (value_at(&yhi, outs[i], k) - value_at(&ylo, outs[i], k)) / (2 * h);
             double got = jvp ? value_at(&jy, y.n + i, k) : want;
             ck_assert_msg(fabs(got - want) <= 1e-6 * (1 + fabs(want) + fabs(value_at(&y, outs[i], k))),
-                          "%s: tangent of result %d[%lld]: got %.10g, differences give %.10g", name, outs[i], (long long)k, got, want);
+                          "%s: tangent of result %d[%lld]: got %.10g, differences give %.10g", name, outs[i],
+                          (long long)k, got, want);
             forward += got * value_at(&ct, i, k);
             size += fabs(got * value_at(&ct, i, k));
         }
@@ -168,7 +172,8 @@ static inline void gradcheck_modes(const char *name, const fx_func *f, const val
         for (int64_t k = 0; k < fx_spec_count(&in_specs[i]); k++)
             backward += value_at(&vy, y.n + i, k) * value_at(&v, i, k);
     }
-    ck_assert_msg(!vjp || fabs(forward - backward) <= (jvp ? 1e-10 : 1e-6) * size, "%s: forward gives %.12g, reverse %.12g", name, forward, backward);
+    ck_assert_msg(!vjp || fabs(forward - backward) <= (jvp ? 1e-10 : 1e-6) * size,
+                  "%s: forward gives %.12g, reverse %.12g", name, forward, backward);
     if (depth > 0) {
         char text[256];
         snprintf(text, sizeof text, "%s, vjp", name);
@@ -178,7 +183,8 @@ static inline void gradcheck_modes(const char *name, const fx_func *f, const val
         if (jvp)
             gradcheck_modes(text, jvp, &jvp_in, depth - 1, how);
     }
-    values_free(y), values_free(v), values_free(ct), values_free(jvp_in), values_free(vjp_in), values_free(jy), values_free(vy);
+    values_free(y), values_free(v), values_free(ct), values_free(jvp_in), values_free(vjp_in), values_free(jy),
+        values_free(vy);
     values_free(lo), values_free(hi), values_free(ylo), values_free(yhi);
     fx_func_unref(jvp);
     fx_func_unref(vjp);

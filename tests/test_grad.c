@@ -8,9 +8,10 @@ typedef struct domain {
     fx_op op;
     double lo, hi;
 } domain;
-static const domain domains[] = {{FX_OP_log, 0.3, 3},      {FX_OP_log1p, -0.5, 3},  {FX_OP_sqrt, 0.3, 3},   {FX_OP_rsqrt, 0.3, 3},
-                                 {FX_OP_cbrt, 0.3, 3},     {FX_OP_tan, -1, 1},      {FX_OP_erf_inv, -0.8, 0.8}, {FX_OP_lgamma, 0.2, 4},
-                                 {FX_OP_digamma, 0.2, 9},  {FX_OP_pow, 0.4, 2},     {FX_OP_div, 0.5, 2},    {FX_OP_rem, 0.5, 2}};
+static const domain domains[] = {{FX_OP_log, 0.3, 3},        {FX_OP_log1p, -0.5, 3}, {FX_OP_sqrt, 0.3, 3},
+                                 {FX_OP_rsqrt, 0.3, 3},      {FX_OP_cbrt, 0.3, 3},   {FX_OP_tan, -1, 1},
+                                 {FX_OP_erf_inv, -0.8, 0.8}, {FX_OP_lgamma, 0.2, 4}, {FX_OP_digamma, 0.2, 9},
+                                 {FX_OP_pow, 0.4, 2},        {FX_OP_div, 0.5, 2},    {FX_OP_rem, 0.5, 2}};
 
 static void check_elementwise(fx_op op, double lo, double hi) {
     int n = fx_op_get(op)->op_class == FX_CLASS_UNARY ? 1 : fx_op_get(op)->op_class == FX_CLASS_BINARY ? 2 : 3;
@@ -52,7 +53,9 @@ START_TEST(structural_ops_have_right_derivatives) {
             continue;
         fx_func *f = parse_f64(op_examples[i].text);
         values v = random_inputs(f, -2, 2);
-        modes how = op == FX_OP_while ? FORWARD_ONLY : strstr(op_examples[i].text, "kind=custom_vjp") ? REVERSE_ONLY : BOTH_MODES;
+        modes how = op == FX_OP_while                                ? FORWARD_ONLY
+                    : strstr(op_examples[i].text, "kind=custom_vjp") ? REVERSE_ONLY
+                                                                     : BOTH_MODES;
         gradcheck_modes(op_examples[i].text, f, &v, 1, how);
         seen[op] = true;
         values_free(v);

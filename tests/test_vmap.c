@@ -1,5 +1,5 @@
-/* test_vmap.c - every op's batching rule against a loop over the lanes, operands batched or not, along several axes; twice
- * nested; wrong arguments. */
+/* test_vmap.c - every op's batching rule against a loop over the lanes, operands batched or not, along several axes;
+ * twice nested; wrong arguments. */
 #include "tests/grad_examples.h"
 #include "tests/gradcheck.h"
 #include "tests/op_examples.h"
@@ -17,11 +17,13 @@ static void copy_lane(const fx_spec *whole, const void *from, int axis, int64_t 
         inner *= i > axis ? whole->dims[i] : 1;
     }
     for (int64_t o = 0; o < outer; o++)
-        memcpy((char *)to + (size_t)(o * inner) * item, (const char *)from + (size_t)((o * whole->dims[axis] + k) * inner) * item,
-               (size_t)inner * item);
+        memcpy((char *)to + (size_t)(o * inner) * item,
+               (const char *)from + (size_t)((o * whole->dims[axis] + k) * inner) * item, (size_t)inner * item);
 }
 
-static int normal(int axis, int rank) { return axis == FX_NOT_MAPPED || axis >= 0 ? axis : axis + rank; }
+static int normal(int axis, int rank) {
+    return axis == FX_NOT_MAPPED || axis >= 0 ? axis : axis + rank;
+}
 
 /* vmap(f) with these axes equals f lane by lane. Returns vmap(f). */
 static fx_func *check_axes(const char *name, const fx_func *f, const int *in_axes, const int *out_axes, int64_t size) {
@@ -47,7 +49,8 @@ static fx_func *check_axes(const char *name, const fx_func *f, const int *in_axe
             for (int64_t e = 0; e < fx_spec_count(&s); e++) {
                 double a = value_at(&got, 0, e), b = value_at(&want, j, e);
                 ck_assert_msg((isnan(a) && isnan(b)) || a == b || fabs(a - b) <= 1e-12 * (1 + fabs(b)),
-                              "%s: lane %lld, result %d[%lld]: got %.17g, alone %.17g", name, (long long)k, j, (long long)e, a, b);
+                              "%s: lane %lld, result %d[%lld]: got %.17g, alone %.17g", name, (long long)k, j,
+                              (long long)e, a, b);
             }
             values_free(got);
         }
@@ -66,7 +69,10 @@ static void check(const char *name, const fx_func *f, int64_t size, int depth) {
     for (unsigned set = 1; set < 1u << n; set++) {
         for (int i = 0; i < n; i++) {
             int rank = fx_func_in_spec(f, i).rank;
-            in_axes[i] = !(set & 1u << i) ? FX_NOT_MAPPED : (set + (unsigned)i) % 3 == 0 ? 0 : (set + (unsigned)i) % 3 == 1 ? -1 : rank / 2;
+            in_axes[i] = !(set & 1u << i)               ? FX_NOT_MAPPED
+                         : (set + (unsigned)i) % 3 == 0 ? 0
+                         : (set + (unsigned)i) % 3 == 1 ? -1
+                                                        : rank / 2;
         }
         for (int j = 0; j < m; j++) {
             int rank = fx_func_out_spec(f, j).rank;
@@ -160,7 +166,10 @@ START_TEST(derivatives_and_batching_nest_in_any_order) {
         }
         OK(fx_vmap(f, NULL, NULL, 2, &many));
         values in = random_inputs(many, -2, 2);
-        gradcheck_modes(op_examples[i].text, many, &in, 0, op == FX_OP_while ? FORWARD_ONLY : reverse_only ? REVERSE_ONLY : BOTH_MODES);
+        gradcheck_modes(op_examples[i].text, many, &in, 0,
+                        op == FX_OP_while ? FORWARD_ONLY
+                        : reverse_only    ? REVERSE_ONLY
+                                          : BOTH_MODES);
         values_free(in);
         OK(op == FX_OP_while ? fx_jvp(f, (fx_args){n_wrt, wrt}, &d) : fx_vjp(f, (fx_args){n_wrt, wrt}, &d));
         int axes[16] = {0};
@@ -191,7 +200,8 @@ START_TEST(wrong_arguments_are_named) {
     ck_assert_int_eq(fx_vmap(f, NULL, (int[]){FX_NOT_MAPPED}, 2, &out), FX_INVALID_ARGUMENT);
     ck_assert(strstr(fx_last_error(), "differs from lane to lane"));
     ck_assert_ptr_null(out);
-    OK(fx_vmap(f, (int[]){FX_NOT_MAPPED, FX_NOT_MAPPED}, (int[]){FX_NOT_MAPPED}, 2, &out)); /* nothing to map is no error */
+    OK(fx_vmap(f, (int[]){FX_NOT_MAPPED, FX_NOT_MAPPED}, (int[]){FX_NOT_MAPPED}, 2,
+               &out)); /* nothing to map is no error */
     fx_func_unref(out);
     OK(fx_vmap(f, (int[]){FX_NOT_MAPPED, FX_NOT_MAPPED}, NULL, 4, &out));
     fx_spec s = fx_func_out_spec(out, 0);

@@ -1,5 +1,5 @@
-/* case_grad.c - derivatives at their hard places: branches, ties, pooling, products with zeros, second derivatives, shared
- * values, integers. */
+/* case_grad.c - derivatives at their hard places: branches, ties, pooling, products with zeros, second derivatives,
+ * shared values, integers. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,12 @@
 #define F32(...) VALUES(FX_SPEC(FX_F32, CASE_COUNT(double, __VA_ARGS__)), __VA_ARGS__)
 #define F32_0(v) VALUES(FX_SPEC0(FX_F32), v)
 
-static fx_val total(fx_val x) { return fx_reduce_sum(x, -1, NULL, false); }
-static fx_val c(fx_val like, double v) { return fx_const_like(like, v); }
+static fx_val total(fx_val x) {
+    return fx_reduce_sum(x, -1, NULL, false);
+}
+static fx_val c(fx_val like, double v) {
+    return fx_const_like(like, v);
+}
 
 /* ---- B-001 ---- */
 
@@ -43,25 +47,52 @@ void case_b001_select_keeps_the_other_branch_out(const executor *e) {
     CHECK_GRAD(e, "log", safe_log, WANT(0, 0, 0.5), 0, 1e-6, F32(-1, 0, 2));
     /* reverse only: forward, the second element's infinite derivative times a tangent of zero is NaN */
     fx_func *f = TRACE(safe_exp, 1, FX_SPEC(FX_F32, 2)), *g;
-    case_check_func(e, "exp", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(10, 20)), WANT(1, INFINITY), 0, 1e-6);
+    case_check_func(e, "exp", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(10, 20)), WANT(1, INFINITY), 0,
+                    1e-6);
     /* one select alone: in reverse, zero times the derivative of the branch not taken, as the header says; forward the
      * tangent is selected */
     f = TRACE(single_sqrt, 1, FX_SPEC(FX_F32, 4));
-    case_check_func(e, "single", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(-1, -4, 0, 4)), WANT(NAN, NAN, NAN, 0.25), 0, 1e-6);
+    case_check_func(e, "single", case_take(fx_grad(f, FX_ARGS(0), &g), f, &g), 0, ARGS(F32(-1, -4, 0, 4)),
+                    WANT(NAN, NAN, NAN, 0.25), 0, 1e-6);
     f = TRACE(single_sqrt, 1, FX_SPEC(FX_F32, 4));
-    case_check_func(e, "single", case_take(fx_jvp(f, FX_ARGS(0), &g), f, &g), 1, ARGS(F32(-1, -4, 0, 4), F32(1, 1, 1, 1)), WANT(3.25), 0, 1e-6);
+    case_check_func(e, "single", case_take(fx_jvp(f, FX_ARGS(0), &g), f, &g), 1,
+                    ARGS(F32(-1, -4, 0, 4), F32(1, 1, 1, 1)), WANT(3.25), 0, 1e-6);
 }
 
 /* ---- B-003 ---- */
 
-FN(top) { UNUSED; out[0] = fx_reduce_max(in[0], -1, NULL, false); }
-FN(bottom) { UNUSED; out[0] = fx_reduce_min(in[0], -1, NULL, false); }
-FN(row_tops) { UNUSED; out[0] = total(fx_reduce_max(in[0], 1, (const int[]){1}, false)); }
-FN(maximum) { UNUSED; out[0] = total(fx_max(in[0], in[1])); }
-FN(maximum_itself) { UNUSED; out[0] = total(fx_max(in[0], in[0])); }
-FN(at_argmax) { UNUSED; out[0] = fx_take(in[0], fx_argmax(in[0], 0, FX_S32), 0); }
-FN(max_minus_min) { UNUSED; out[0] = fx_sub(fx_max(in[0], c(in[0], 0)), fx_min(in[0], c(in[0], 0))); }
-FN(relu) { UNUSED; out[0] = total(fx_relu(in[0])); }
+FN(top) {
+    UNUSED;
+    out[0] = fx_reduce_max(in[0], -1, NULL, false);
+}
+FN(bottom) {
+    UNUSED;
+    out[0] = fx_reduce_min(in[0], -1, NULL, false);
+}
+FN(row_tops) {
+    UNUSED;
+    out[0] = total(fx_reduce_max(in[0], 1, (const int[]){1}, false));
+}
+FN(maximum) {
+    UNUSED;
+    out[0] = total(fx_max(in[0], in[1]));
+}
+FN(maximum_itself) {
+    UNUSED;
+    out[0] = total(fx_max(in[0], in[0]));
+}
+FN(at_argmax) {
+    UNUSED;
+    out[0] = fx_take(in[0], fx_argmax(in[0], 0, FX_S32), 0);
+}
+FN(max_minus_min) {
+    UNUSED;
+    out[0] = fx_sub(fx_max(in[0], c(in[0], 0)), fx_min(in[0], c(in[0], 0)));
+}
+FN(relu) {
+    UNUSED;
+    out[0] = total(fx_relu(in[0]));
+}
 
 void case_b003_ties_share(const executor *e) {
     double thousandth[1000], ones[1000];
@@ -83,12 +114,16 @@ void case_b003_ties_share(const executor *e) {
 
 /* ---- B-005 ---- */
 
-static void check_pool(const executor *e, const char *what, fx_trace_fn pool, case_array x, case_array ct, const double *want) {
+static void check_pool(const executor *e, const char *what, fx_trace_fn pool, case_array x, case_array ct,
+                       const double *want) {
     fx_func *f = case_trace(pool, 1, &x.spec, 1), *g;
     case_check_func(e, what, case_take(fx_vjp(f, FX_ARGS(0), &g), f, &g), 1, ARGS(x, ct), want, 0, 0);
 }
 
-FN(pool2) { UNUSED; out[0] = fx_reduce_window(in[0], &(fx_window_dims){.window = (const int64_t[]){2}}, FX_WINDOW_MAX); }
+FN(pool2) {
+    UNUSED;
+    out[0] = fx_reduce_window(in[0], &(fx_window_dims){.window = (const int64_t[]){2}}, FX_WINDOW_MAX);
+}
 FN(pool22) {
     UNUSED;
     const int64_t two[] = {2};
@@ -96,10 +131,17 @@ FN(pool22) {
 }
 static void pool3(const fx_val *in, fx_val *out, const int64_t *strides) {
     const int64_t three[] = {3, 3}, one[] = {1, 1};
-    out[0] = fx_reduce_window(in[0], &(fx_window_dims){.window = three, .strides = strides, .low = one, .high = one}, FX_WINDOW_MAX);
+    out[0] = fx_reduce_window(in[0], &(fx_window_dims){.window = three, .strides = strides, .low = one, .high = one},
+                              FX_WINDOW_MAX);
 }
-FN(pool3_stride2) { UNUSED; pool3(in, out, (const int64_t[]){2, 2}); }
-FN(pool3_stride1) { UNUSED; pool3(in, out, (const int64_t[]){1, 1}); }
+FN(pool3_stride2) {
+    UNUSED;
+    pool3(in, out, (const int64_t[]){2, 2});
+}
+FN(pool3_stride1) {
+    UNUSED;
+    pool3(in, out, (const int64_t[]){1, 1});
+}
 
 void case_b005_max_pooling(const executor *e) {
     double image[24], ramp[24];
@@ -118,10 +160,22 @@ void case_b005_max_pooling(const executor *e) {
 
 /* ---- B-007 ---- */
 
-FN(product) { UNUSED; out[0] = fx_reduce_prod(in[0], -1, NULL, false); }
-FN(row_products) { UNUSED; out[0] = total(fx_reduce_prod(in[0], 1, (const int[]){1}, false)); }
-FN(running_product) { UNUSED; out[0] = total(fx_cumulative(in[0], 0, FX_CUMPROD, false)); }
-FN(weighted_running_product) { UNUSED; out[0] = total(fx_mul(fx_cumulative(in[0], 0, FX_CUMPROD, false), in[1])); }
+FN(product) {
+    UNUSED;
+    out[0] = fx_reduce_prod(in[0], -1, NULL, false);
+}
+FN(row_products) {
+    UNUSED;
+    out[0] = total(fx_reduce_prod(in[0], 1, (const int[]){1}, false));
+}
+FN(running_product) {
+    UNUSED;
+    out[0] = total(fx_cumulative(in[0], 0, FX_CUMPROD, false));
+}
+FN(weighted_running_product) {
+    UNUSED;
+    out[0] = total(fx_mul(fx_cumulative(in[0], 0, FX_CUMPROD, false), in[1]));
+}
 
 void case_b007_products_with_zeros(const executor *e) {
     CHECK_GRAD(e, "prod 1", product, WANT(0, 24, 0, 0), 0, 0, F32(2, 0, 3, 4));
@@ -140,16 +194,26 @@ void case_b007_products_with_zeros(const executor *e) {
 
 /* ---- B-009 ---- */
 
-FN(sum_softplus) { UNUSED; out[0] = total(fx_softplus(in[0])); }
-FN(sum_tanh) { UNUSED; out[0] = total(fx_tanh(in[0])); }
+FN(sum_softplus) {
+    UNUSED;
+    out[0] = total(fx_softplus(in[0]));
+}
+FN(sum_tanh) {
+    UNUSED;
+    out[0] = total(fx_tanh(in[0]));
+}
 FN(logaddexp_of_pair) {
     UNUSED;
     out[0] = total(fx_logaddexp(fx_slice_axis(in[0], 0, 0, 1), fx_slice_axis(in[0], 0, 1, 2)));
 }
-FN(sum_exp_log) { UNUSED; out[0] = fx_logsumexp(in[0], 0, false); }
+FN(sum_exp_log) {
+    UNUSED;
+    out[0] = fx_logsumexp(in[0], 0, false);
+}
 
 /* The Hessian of fn at x in three ways. */
-static void check_hessian(const executor *e, const char *what, fx_trace_fn fn, const case_array *x, const double *want) {
+static void check_hessian(const executor *e, const char *what, fx_trace_fn fn, const case_array *x,
+                          const double *want) {
     int n = (int)fx_spec_count(&x->spec);
     fx_func *f = case_trace(fn, 1, &x->spec, 1), *g, *h;
     double *unit = calloc((size_t)(n * n), sizeof *unit);
@@ -176,16 +240,18 @@ static void check_hessian(const executor *e, const char *what, fx_trace_fn fn, c
 
 void case_b009_second_derivatives(const executor *e) {
     static const double at[] = {-1000, -90, -30, -1, 0, 1, 30, 90, 1000};
-    static const double second[] = {0, 8.194012623990515e-40, 9.357622968838423e-14, 0.19661193324148185, 0.25, 0.19661193324148185,
-                                    9.357622968838423e-14, 8.194012623990515e-40, 0};
+    static const double second[] = {0,    8.194012623990515e-40, 9.357622968838423e-14, 0.19661193324148185,
+                                    0.25, 0.19661193324148185,   9.357622968838423e-14, 8.194012623990515e-40,
+                                    0};
     double diagonal[81] = {0};
     for (int i = 0; i < 9; i++)
         diagonal[i * 9 + i] = second[i];
     case_array x = case_values(FX_SPEC(FX_F32, 9), at);
     check_hessian(e, "softplus", sum_softplus, &x, diagonal);
     case_check_grad(e, "softplus", sum_softplus, 1, &x,
-                    WANT(0, 8.194012623990515e-40, 9.357622968839299e-14, 0.2689414213699951, 0.5, 0.7310585786300049, 0.9999999999999064,
-                         1, 1), 1e-6, 0);
+                    WANT(0, 8.194012623990515e-40, 9.357622968839299e-14, 0.2689414213699951, 0.5, 0.7310585786300049,
+                         0.9999999999999064, 1, 1),
+                    1e-6, 0);
     static const double pairs[4][2] = {{1000, 1000}, {0, -1000}, {-800, 1600}, {-INFINITY, 2}};
     static const double first[4][2] = {{0.5, 0.5}, {1, 0}, {0, 1}, {0, 1}};
     for (int i = 0; i < 4; i++) {
@@ -210,7 +276,10 @@ void case_b009_second_derivatives(const executor *e) {
 
 /* ---- B-019 ---- */
 
-FN(sum_of_two) { UNUSED; out[0] = fx_add(in[0], in[1]); }
+FN(sum_of_two) {
+    UNUSED;
+    out[0] = fx_add(in[0], in[1]);
+}
 FN(two_matrices) {
     UNUSED;
     out[0] = fx_add(fx_matmul(in[0], in[2]), fx_mul_c(fx_matmul(in[1], in[2]), 2));
@@ -276,19 +345,43 @@ void case_b019_shared_values_add_up(const executor *e) {
 
 /* ---- B-021 ---- */
 
-FN(twice_an_integer) { UNUSED; out[0] = fx_mul_c(fx_convert(in[0], FX_F32), 2); }
-FN(times_an_integer) { UNUSED; out[0] = fx_mul(in[0], fx_convert(in[1], FX_F32)); }
-FN(times_truncated) { UNUSED; out[0] = fx_mul(in[0], fx_convert(fx_convert(in[0], FX_S32), FX_F32)); }
-FN(floor_plus) { UNUSED; out[0] = fx_add(fx_floor(in[0]), in[0]); }
+FN(twice_an_integer) {
+    UNUSED;
+    out[0] = fx_mul_c(fx_convert(in[0], FX_F32), 2);
+}
+FN(times_an_integer) {
+    UNUSED;
+    out[0] = fx_mul(in[0], fx_convert(in[1], FX_F32));
+}
+FN(times_truncated) {
+    UNUSED;
+    out[0] = fx_mul(in[0], fx_convert(fx_convert(in[0], FX_S32), FX_F32));
+}
+FN(floor_plus) {
+    UNUSED;
+    out[0] = fx_add(fx_floor(in[0]), in[0]);
+}
 FN(steps_plus) {
     UNUSED;
     fx_val x = in[0];
     out[0] = fx_add(fx_add(fx_add(fx_round_even(x), fx_sign(x)), fx_add(fx_ceil(x), fx_round_afz(x))), x);
 }
-FN(times_stopped) { UNUSED; out[0] = fx_mul(in[0], fx_stop_gradient(in[0])); }
-FN(ignores) { UNUSED; out[0] = in[1]; }
-FN(argmax_as_float) { UNUSED; out[0] = fx_convert(fx_argmax(in[0], 0, FX_S32), FX_F32); }
-FN(masked) { UNUSED; out[0] = total(fx_mul(in[0], fx_convert(fx_gt(in[0], c(in[0], 0)), FX_F32))); }
+FN(times_stopped) {
+    UNUSED;
+    out[0] = fx_mul(in[0], fx_stop_gradient(in[0]));
+}
+FN(ignores) {
+    UNUSED;
+    out[0] = in[1];
+}
+FN(argmax_as_float) {
+    UNUSED;
+    out[0] = fx_convert(fx_argmax(in[0], 0, FX_S32), FX_F32);
+}
+FN(masked) {
+    UNUSED;
+    out[0] = total(fx_mul(in[0], fx_convert(fx_gt(in[0], c(in[0], 0)), FX_F32)));
+}
 FN(float_and_integer) {
     UNUSED;
     out[0] = fx_convert(in[0], FX_S32);

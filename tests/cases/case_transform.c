@@ -20,7 +20,9 @@ fx_func *case_take(fx_status st, fx_func *from, fx_func *const *to) {
     return *to;
 }
 
-case_array case_copy(const case_array *x) { return case_bytes(x->spec, x->data); }
+case_array case_copy(const case_array *x) {
+    return case_bytes(x->spec, x->data);
+}
 
 void case_call(const executor *e, fx_func *f, case_array *args, case_array *out) {
     const fx_graph *src = fx_func_graph(f);
@@ -36,8 +38,8 @@ void case_call(const executor *e, fx_func *f, case_array *args, case_array *out)
     fx_func_unref(f);
 }
 
-void case_check_func(const executor *e, const char *what, fx_func *f, int which, case_array *args, const double *want, double abs,
-                     double rel) {
+void case_check_func(const executor *e, const char *what, fx_func *f, int which, case_array *args, const double *want,
+                     double abs, double rel) {
     case_array out[2 * CASE_MAX];
     int n = fx_func_n_out(f);
     case_call(e, f, args, out);
@@ -46,8 +48,8 @@ void case_check_func(const executor *e, const char *what, fx_func *f, int which,
         case_free(&out[i]);
 }
 
-void case_check_grad(const executor *e, const char *what, fx_trace_fn fn, int n_in, const case_array *args, const double *want,
-                     double abs, double rel) {
+void case_check_grad(const executor *e, const char *what, fx_trace_fn fn, int n_in, const case_array *args,
+                     const double *want, double abs, double rel) {
     fx_spec specs[CASE_MAX];
     case_array in[CASE_MAX + 1];
     for (int i = 0; i < n_in; i++)
