@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/runtime/profile.h"
 #include "core/runtime/runtime.h"
 
 fx_status fx_spec_check(const fx_spec *s, const char *what) {
@@ -92,9 +93,11 @@ static bool widened(const fx_array *a) { return a->device->backend && a->spec.dt
 static fx_status upload(fx_array *a, const void *data, uint64_t bytes, bool fresh) {
     const fx_backend *b = a->device->backend;
     const fx_piece *p = &a->piece;
-    if (fresh && b->upload_after)
-        return b->upload_after(a->device->open, p->after, p->mem, p->offset, data, bytes, NULL);
-    return b->upload(a->device->open, p->mem, p->offset, data, bytes, NULL);
+    uint64_t began = fx_profile_now();
+    fx_status st = fresh && b->upload_after ? b->upload_after(a->device->open, p->after, p->mem, p->offset, data, bytes, NULL)
+                                            : b->upload(a->device->open, p->mem, p->offset, data, bytes, NULL);
+    fx_profile_host("upload", began);
+    return st;
 }
 
 static fx_status write(fx_array *a, const void *data, size_t bytes, bool fresh) {
@@ -121,6 +124,13 @@ fx_status fx_array_write(fx_array *a, const void *data, size_t bytes) {
     return write(a, data, bytes, false);
 }
 
+static fx_status download(fx_array *a, void *data, uint64_t bytes) {
+    uint64_t began = fx_profile_now();
+    fx_status st = a->device->backend->download(a->device->open, a->piece.mem, a->piece.offset, data, bytes);
+    fx_profile_host("download", began);
+    return st;
+}
+
 fx_status fx_array_read(fx_array *a, void *data, size_t bytes) {
     FX_TRY(check_bytes(a, data, bytes, "fx_array_read"));
     if (!bytes)
@@ -129,13 +139,12 @@ fx_status fx_array_read(fx_array *a, void *data, size_t bytes) {
         memcpy(data, a->host, bytes);
         return FX_OK;
     }
-    const fx_backend *b = a->device->backend;
     if (!widened(a))
-        return b->download(a->device->open, a->piece.mem, a->piece.offset, data, bytes);
+        return download(a, data, bytes);
     uint32_t *words = malloc(bytes * 4);
     if (!words)
         return fx_fail_oom(bytes * 4);
-    fx_status st = b->download(a->device->open, a->piece.mem, a->piece.offset, words, bytes * 4);
+    fx_status st = download(a, words, bytes * 4);
     for (size_t i = 0; i < bytes && st == FX_OK; i++)
         ((uint8_t *)data)[i] = words[i] != 0;
     free(words);

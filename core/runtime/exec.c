@@ -7,6 +7,7 @@
 
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/runtime/profile.h"
 #include "core/runtime/runtime.h"
 
 enum { RECORDINGS = 4, FROM_POOL = -1 };
@@ -101,6 +102,7 @@ static void give(fx_exec *e) {
 static fx_status compile(fx_exec *e, const fx_compile_options *opt) {
     fx_device *d = e->device;
     double start = seconds();
+    uint64_t began = fx_profile_now();
     int cached = 0;
     fx_lower_options lower = {.no_fusion = opt->no_fusion};
     FX_TRY(fx_program_create(e->graph, &d->caps, &lower, &e->program));
@@ -119,6 +121,7 @@ static fx_status compile(fx_exec *e, const fx_compile_options *opt) {
     for (int r = 0; r < e->graph->n_result; r++)
         e->stats.result_bytes += fx_device_bytes(&e->graph->results[r]->spec, &d->caps);
     e->stats.compile_seconds = seconds() - start;
+    fx_profile_host("compile", began);
     if (fx_env_has(FX_ENV_dump, "stats"))
         fprintf(stderr, "%d kernels (%d distinct), %d copies, %.3f GFLOP, %.1f MiB read, %.1f MiB written, arena %.1f MiB, %.3f s\n",
                 e->stats.kernels, e->stats.distinct_kernels, e->stats.copies, (double)e->stats.flops * 1e-9,
@@ -309,10 +312,12 @@ fx_status fx_run(fx_exec *e, fx_array *const *inputs, fx_array **outputs) {
     const fx_graph *g = e->graph;
     for (int r = 0; r < g->n_result; r++)
         outputs[r] = NULL;
+    uint64_t began = fx_profile_now();
     pthread_mutex_lock(&e->lock);
     e->runs++;
     fx_status st = e->device->backend ? run(e, inputs, outputs) : run_reference(e, inputs, outputs);
     pthread_mutex_unlock(&e->lock);
+    fx_profile_host("run", began);
     for (int r = 0; r < g->n_result && st != FX_OK; r++) {
         fx_array_unref(outputs[r]);
         outputs[r] = NULL;

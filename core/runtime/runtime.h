@@ -32,6 +32,8 @@ struct fx_device {
     fx_bdevice *open;
     fx_device_caps caps;
     fx_pool pool;
+    int64_t clock_offset;      /* profile.c: host time - device time, ns, and when it was taken */
+    uint64_t clock_taken;
     atomic_ullong host_in_use, host_peak; /* reference device */
 };
 

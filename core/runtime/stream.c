@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/error.h"
+#include "core/runtime/profile.h"
 #include "core/runtime/runtime.h"
 
 typedef struct span {
@@ -10,9 +11,17 @@ typedef struct span {
     unsigned access;
 } span;
 
+/* While tracing: the names of a list's steps. A list then has one timestamp more than names. */
+typedef struct marks {
+    const char **names; /* borrowed from programs */
+    int n, cap;
+} marks;
+
 struct fx_stream {
     fx_device *d;
     fx_cmds **lists;
+    marks *marks, open_marks; /* parallel to lists; of the open list */
+    bool traced;
     int n, cap, n_flushed;
     fx_cmds *open;
     int64_t work, budget; /* FLOPs and bytes in the open list; where it is cut */
@@ -26,6 +35,7 @@ fx_status fx_stream_create(fx_device *d, fx_stream **out) {
     if (!s)
         return fx_fail_oom(sizeof *s);
     s->d = d;
+    s->traced = fx_profile_on() && d->caps.has_timestamps && d->backend->cmds_timestamp;
     /* about a quarter of a second on a slow device of the kind: far below any watchdog */
     s->budget = d->info.kind == FX_DEVICE_DISCRETE_GPU ? (int64_t)500e9 : d->info.kind == FX_DEVICE_SOFTWARE ? (int64_t)10e9 : (int64_t)50e9;
     return FX_OK;
@@ -37,8 +47,12 @@ void fx_stream_destroy(fx_stream *s) {
     const fx_backend *b = s->d->backend;
     if (s->open)
         b->cmds_destroy(s->open);
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->n; i++) {
         b->cmds_destroy(s->lists[i]);
+        free(s->marks[i].names);
+    }
+    free(s->open_marks.names);
+    free(s->marks);
     free(s->lists);
     free(s->spans);
     free(s);
@@ -53,10 +67,16 @@ fx_status fx_stream_end(fx_stream *s) {
         if (!lists)
             return fx_fail_oom(sizeof *lists * (size_t)cap);
         s->lists = lists;
+        marks *m = realloc(s->marks, sizeof *m * (size_t)cap);
+        if (!m)
+            return fx_fail_oom(sizeof *m * (size_t)cap);
+        s->marks = m;
         s->cap = cap;
     }
     FX_TRY(s->d->backend->cmds_end(s->open));
+    s->marks[s->n] = s->open_marks;
     s->lists[s->n++] = s->open;
+    s->open_marks = (marks){NULL, 0, 0};
     s->open = NULL;
     s->n_span = 0; /* a list starts with a barrier */
     s->work = 0;
@@ -66,9 +86,49 @@ fx_status fx_stream_end(fx_stream *s) {
 static fx_status begin(fx_stream *s, int64_t work) {
     if (s->open && s->work + work > s->budget)
         FX_TRY(fx_stream_end(s));
-    if (!s->open)
+    if (!s->open) {
         FX_TRY(s->d->backend->cmds_begin(s->d->open, &s->open));
+        if (s->traced)
+            FX_TRY(s->d->backend->cmds_timestamp(s->open));
+    }
     s->work += work;
+    return FX_OK;
+}
+
+/* Ends a traced step: nothing else runs until it has finished, and the instant is taken. */
+static fx_status mark(fx_stream *s, const char *name) {
+    if (!s->traced)
+        return FX_OK;
+    marks *m = &s->open_marks;
+    if (m->n == m->cap) {
+        int cap = m->cap ? 2 * m->cap : 64;
+        const char **names = realloc(m->names, sizeof *names * (size_t)cap);
+        if (!names)
+            return fx_fail_oom(sizeof *names * (size_t)cap);
+        m->names = names;
+        m->cap = cap;
+    }
+    FX_TRY(s->d->backend->cmds_barrier(s->open));
+    s->n_span = 0;
+    m->names[m->n++] = name;
+    return s->d->backend->cmds_timestamp(s->open);
+}
+
+/* Reads the instants of the lists from..n that `ticket` stands for. */
+static fx_status trace(fx_stream *s, int from, uint64_t ticket) {
+    bool done;
+    FX_TRY(s->d->backend->wait(s->d->open, ticket, UINT64_MAX, &done));
+    for (int i = from; i < s->n; i++) {
+        int n = s->marks[i].n, count = 0;
+        uint64_t *instants = malloc(sizeof *instants * (size_t)(n + 1));
+        if (!instants)
+            return fx_fail_oom(sizeof *instants * (size_t)n);
+        fx_status st = s->d->backend->cmds_read_timestamps(s->lists[i], instants, n + 1, &count);
+        if (st == FX_OK && count == n + 1)
+            fx_profile_device(s->d, n, s->marks[i].names, instants);
+        free(instants);
+        FX_TRY(st);
+    }
     return FX_OK;
 }
 
@@ -119,6 +179,8 @@ fx_status fx_stream_dispatch(fx_stream *s, const fx_step *step, fx_kernel *k, co
         st = s->d->backend->cmds_label(s->open, step->name);
     if (st == FX_OK)
         st = s->d->backend->cmds_dispatch(s->open, k, words, (uint32_t)step->n_arg, step->groups);
+    if (st == FX_OK)
+        st = mark(s, step->name);
     if (spans != few)
         free(spans);
     if (words != few_words)
@@ -132,7 +194,8 @@ fx_status fx_stream_copy(fx_stream *s, const fx_binding *dst, const fx_binding *
     span spans[] = {span_of(dst, bytes, FX_WRITE), span_of(src, bytes, FX_READ)};
     FX_TRY(begin(s, (int64_t)bytes));
     FX_TRY(order(s, 2, spans));
-    return s->d->backend->cmds_copy(s->open, dst->mem, dst->offset, src->mem, src->offset, bytes);
+    FX_TRY(s->d->backend->cmds_copy(s->open, dst->mem, dst->offset, src->mem, src->offset, bytes));
+    return mark(s, "copy");
 }
 
 fx_status fx_stream_fill(fx_stream *s, const fx_binding *dst, uint64_t bytes, uint32_t word) {
@@ -141,12 +204,14 @@ fx_status fx_stream_fill(fx_stream *s, const fx_binding *dst, uint64_t bytes, ui
     span one = span_of(dst, bytes, FX_WRITE);
     FX_TRY(begin(s, (int64_t)bytes));
     FX_TRY(order(s, 1, &one));
-    return s->d->backend->cmds_fill(s->open, dst->mem, dst->offset, bytes, word);
+    FX_TRY(s->d->backend->cmds_fill(s->open, dst->mem, dst->offset, bytes, word));
+    return mark(s, "fill");
 }
 
 fx_status fx_stream_submit(fx_stream *s, uint64_t *ticket) {
     int from = s->n_flushed;
-    return s->d->backend->submit(s->d->open, s->n - from, s->lists + from, ticket);
+    FX_TRY(s->d->backend->submit(s->d->open, s->n - from, s->lists + from, ticket));
+    return s->traced ? trace(s, from, *ticket) : FX_OK;
 }
 
 fx_status fx_stream_flush(fx_stream *s) {
