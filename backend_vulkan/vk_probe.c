@@ -253,6 +253,7 @@ void fx_vk_probe(const vk_instance *in, VkPhysicalDevice handle, vk_gpu *gpu) {
     snprintf(info->driver, sizeof info->driver, "%.40s %.60s (%#x)", p.v12.driverName, p.v12.driverInfo, version);
     fill_caps(gpu, &f, &p);
     const char *lack = missing(gpu, &f);
+    info->features = gpu->caps.storage8 + gpu->caps.storage16 + gpu->caps.int64 + gpu->caps.f16 + gpu->caps.f64;
     info->usable = !lack;
     snprintf(info->reason, sizeof info->reason, "%s", lack ? lack : "");
     free(e.all);

@@ -94,7 +94,9 @@ static fx_status choose(fx_context *cx) {
         return fx_device_find(cx, uri, &cx->standard);
     for (int i = 0; i < cx->n_device; i++) {
         fx_device *d = cx->devices[i];
-        if (d->info.usable && (!cx->standard || d->info.kind < cx->standard->info.kind))
+        const fx_device_info *best = cx->standard ? &cx->standard->info : NULL;
+        if (d->info.usable && (!best || d->info.kind < best->kind ||
+                               (d->info.kind == best->kind && d->info.features > best->features)))
             cx->standard = d;
     }
     return FX_OK;

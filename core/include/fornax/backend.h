@@ -56,6 +56,7 @@ typedef struct fx_device_info {
     uint32_t vendor_id, device_id;
     fx_device_kind kind;
     uint64_t memory_bytes; /* of the heap that arrays live in */
+    int features;          /* how many of storage8, storage16, int64, f16, f64 it has: breaks ties of kind */
     bool usable;
     char reason[160]; /* why not usable */
 } fx_device_info;

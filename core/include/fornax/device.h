@@ -30,8 +30,8 @@ FX_API void fx_shutdown(fx_context *cx); /* after everything made from it is rel
 
 FX_API int fx_device_count(const fx_context *cx);
 FX_API fx_device *fx_device_at(fx_context *cx, int i);
-/* Best device: discrete GPU, integrated GPU, virtual GPU, native CPU, software driver, reference; or what
- * FORNAX_DEVICE (a URI) says. */
+/* Best device: discrete GPU, integrated GPU, virtual GPU, native CPU, software driver, reference; among equals
+ * the one with more element types; or what FORNAX_DEVICE (a URI) says. */
 FX_API fx_device *fx_default_device(fx_context *cx);
 /* "vulkan:0", "vulkan" (its first), "reference"; FX_NOT_FOUND lists what there is. */
 FX_API fx_status fx_device_find(fx_context *cx, const char *uri, fx_device **out);
