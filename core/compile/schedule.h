@@ -31,6 +31,7 @@ extern const fx_schedule *const fx_schedules[]; /* ends with NULL */
 extern const fx_schedule fx_schedule_pointwise;
 extern const fx_schedule fx_schedule_sort;
 extern const fx_schedule fx_schedule_row;
+extern const fx_schedule fx_schedule_arg_reduce;
 extern const fx_schedule fx_schedule_contract;
 
 /* The linear number of the workgroup when the grid has n of them: sets e->groups, folding what exceeds the

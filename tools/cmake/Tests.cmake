@@ -3,6 +3,8 @@
 # Every tests/test_NAME.c is a Check program of its own and a ctest of that name. A source says
 # in a comment what ctest should know: "ctest: slow" gives the label slow (over 10 s), "ctest:
 # timeout N" a limit in seconds other than 300 (1800 for slow ones), "ctest: serial" runs it alone.
+# "ctest: vector widths" adds short runs, with the argument "brief", at each vector width of lavapipe, which
+# decides its subgroup size (LP_NATIVE_VECTOR_WIDTH 128, 256, 512: 4, 8, 16).
 # A program that can't try anything, since no device is there, ends with status 77: ctest counts it
 # as skipped, and tools/test fails when there are skips though drivers were found.
 # Tests write caches only below the build folder, and run with Vulkan validation where the
@@ -50,7 +52,7 @@ foreach(source ${sources})
     endif()
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  file(STRINGS ${source} marks REGEX "ctest: (slow|serial|timeout)")
+  file(STRINGS ${source} marks REGEX "ctest: (slow|serial|timeout|vector)")
   set(timeout 300)
   if("${marks}" MATCHES "ctest: slow")
     set_property(TEST ${name} APPEND PROPERTY LABELS slow)
@@ -65,6 +67,23 @@ foreach(source ${sources})
   set_property(TEST ${name} PROPERTY TIMEOUT ${timeout})
   set_property(TEST ${name} PROPERTY SKIP_RETURN_CODE 77)
   set_property(TEST ${name} PROPERTY ENVIRONMENT ${FX_TEST_ENVIRONMENT} CK_TIMEOUT_MULTIPLIER=20)
+  if("${marks}" MATCHES "vector widths")
+    foreach(width 128 256 512)
+      add_test(NAME ${name}_${width} COMMAND ${name} brief)
+      set_property(TEST ${name}_${width} PROPERTY TIMEOUT 300)
+      set_property(TEST ${name}_${width} PROPERTY SKIP_RETURN_CODE 77)
+      set_property(TEST ${name}_${width} PROPERTY ENVIRONMENT ${FX_TEST_ENVIRONMENT} CK_TIMEOUT_MULTIPLIER=20
+                   LP_NATIVE_VECTOR_WIDTH=${width})
+    endforeach()
+  endif()
+endforeach()
+
+# tests/bench/bench_NAME.c are programs to run by hand.
+file(GLOB sources CONFIGURE_DEPENDS tests/bench/bench_*.c)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE fornax_internal)
 endforeach()
 
 # tests/check_NAME.sh looks at the tree or the build instead of running code: exit 0 passes, 77 skips.
