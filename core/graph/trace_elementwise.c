@@ -70,17 +70,22 @@ fx_val fx_iota(fx_trace *t, fx_spec spec, int axis) {
     return fx_build(fx_trace_graph(t), FX_OP_iota, 0, NULL, 3, attrs, 0, NULL);
 }
 
-#define DEFINE_UNARY(op) \
+#define FX_UNARY(op, ...) \
     fx_val fx_##op(fx_val x) { return fx_trace_build(FX_OP_##op, 1, &x, 0, NULL); }
-#define DEFINE_BINARY(op)                                                                                            \
+#define FX_BINARY(op, ...)                                                                                           \
     fx_val fx_##op(fx_val x, fx_val y) {                                                                             \
         fx_val v[] = {x, y};                                                                                         \
         return fx_trace_broadcast("fx_" #op, 0, 2, v) ? fx_trace_build(FX_OP_##op, 2, v, 0, NULL) : NULL;            \
     }
-FX_UNARY_OPS(DEFINE_UNARY)
-FX_BINARY_OPS(DEFINE_BINARY)
-#undef DEFINE_UNARY
-#undef DEFINE_BINARY
+#define FX_TERNARY(...)
+#define FX_STRUCTURAL(...)
+#include "core/ops/ops.def"
+#undef FX_UNARY
+#undef FX_BINARY
+#undef FX_TERNARY
+#undef FX_STRUCTURAL
+
+fx_val fx_stop_gradient(fx_val x) { return fx_trace_build(FX_OP_stop_gradient, 1, &x, 0, NULL); }
 
 fx_val fx_select(fx_val pred, fx_val on_true, fx_val on_false) {
     fx_val v[] = {pred, on_true, on_false};

@@ -62,20 +62,10 @@ FX_API fx_val fx_const_like(fx_val like, double value);             /* scalar of
 FX_API fx_val fx_zeros_like(fx_val like);
 FX_API fx_val fx_iota(fx_trace *t, fx_spec spec, int axis);
 
-/* Elementwise: see the table in docs/ops.md (generated from core/ops/ops.def) for types and edge cases. */
-#define FX_UNARY_OPS(X)                                                                                              \
-    X(abs) X(neg) X(sign) X(exp) X(expm1) X(log) X(log1p) X(logistic) X(tanh) X(sqrt) X(rsqrt) X(cbrt) X(sin) X(cos)  \
-    X(tan) X(floor) X(ceil) X(round_even) X(round_afz) X(is_finite) X(not) X(popcnt) X(clz) X(erf) X(erf_inv)         \
-    X(lgamma) X(digamma) X(stop_gradient)
-#define FX_BINARY_OPS(X)                                                                                             \
-    X(add) X(sub) X(mul) X(div) X(rem) X(pow) X(max) X(min) X(atan2) X(and) X(or) X(xor) X(shl) X(shr_l) X(shr_a)     \
-    X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
-#define FX_DECLARE_UNARY(op) FX_API fx_val fx_##op(fx_val x);
-#define FX_DECLARE_BINARY(op) FX_API fx_val fx_##op(fx_val x, fx_val y);
-FX_UNARY_OPS(FX_DECLARE_UNARY)
-FX_BINARY_OPS(FX_DECLARE_BINARY)
-#undef FX_DECLARE_UNARY
-#undef FX_DECLARE_BINARY
+/* Elementwise: fx_abs(x), fx_add(x, y) and the other unary and binary rows of core/ops/ops.def, which trace_ops.h is
+ * generated from; docs/ops.md has their types and edge cases. */
+#include <fornax/trace_ops.h>
+FX_API fx_val fx_stop_gradient(fx_val x); /* identity whose derivative is zero */
 FX_API fx_val fx_select(fx_val pred, fx_val on_true, fx_val on_false);
 FX_API fx_val fx_clamp(fx_val lo, fx_val x, fx_val hi);
 FX_API fx_val fx_convert(fx_val x, fx_dtype dtype);

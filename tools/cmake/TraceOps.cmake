@@ -1,0 +1,21 @@
+# TraceOps.cmake - generates fornax/trace_ops.h, the public functions of the elementwise ops, from core/ops/ops.def.
+#
+# A row FX_UNARY(name, ...) or FX_BINARY(name, ...) gives a declaration and the macro that notes the caller's location.
+set(FX_GENERATED_INCLUDE ${CMAKE_BINARY_DIR}/include)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/core/ops/ops.def)
+file(READ core/ops/ops.def table)
+set(FX_TRACE_OPS "")
+set(FX_TRACE_LOCATIONS "")
+foreach(class UNARY BINARY)
+  string(REGEX MATCHALL "\nFX_${class}\\([a-z0-9_]+" rows "${table}")
+  foreach(row ${rows})
+    string(REGEX REPLACE ".*\\(" "" op "${row}")
+    if(class STREQUAL UNARY)
+      string(APPEND FX_TRACE_OPS "FX_API fx_val fx_${op}(fx_val x);\n")
+    else()
+      string(APPEND FX_TRACE_OPS "FX_API fx_val fx_${op}(fx_val x, fx_val y);\n")
+    endif()
+    string(APPEND FX_TRACE_LOCATIONS "#define fx_${op}(...) FX_HERE((fx_${op})(__VA_ARGS__))\n")
+  endforeach()
+endforeach()
+configure_file(tools/cmake/trace_ops.h.in ${FX_GENERATED_INCLUDE}/fornax/trace_ops.h @ONLY)
