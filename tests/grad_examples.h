@@ -100,6 +100,8 @@ static const char *const grad_examples[] = {
     "lt(%a, %b) "
     "return %e }) {dim=1} %v = project(%t) {index=0} %w = project(%t) {index=1} return %v, %w }",
     "graph(%x: f64[3,2,4]) { %t = top_k(%x) {k=2} %y = project(%t) {index=0} return %y }",
+    /* keeps every bit: the general case is a step function */
+    "graph(%x: f64[4]) { %y = reduce_precision(%x) {exponent_bits=11, mantissa_bits=52} return %y }",
     /* the same value twice */
     "graph(%x: f64[3]) { %y = mul(%x, %x) %z = mul(%y, %x) return %z, %y, %x }",
     "graph(%x: f64[3]) { %y = sub(%x, %x) %z = div(%x, %x) %w = add(%x, %x) return %y, %z, %w }",

@@ -183,6 +183,22 @@ START_TEST(derivatives_and_batching_nest_in_any_order) {
 }
 END_TEST
 
+static void draws(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)t, (void)user;
+    fx_val keys = fx_random_split(in[0], 2), k = fx_reshape(fx_slice_axis(keys, 0, 1, 2), 1, (const int64_t[]){2});
+    out[0] = fx_random_bits(k, FX_SPEC(FX_U32, 3));
+    out[1] = fx_random_normal(fx_random_fold_in(k, fx_const_like(k, 7)), FX_SPEC(FX_F32, 2, 2));
+    out[2] = fx_random_permutation(in[0], 5);
+}
+
+START_TEST(random_streams_of_lanes_are_those_of_their_keys) {
+    fx_func *f;
+    OK(fx_trace_func(draws, NULL, 1, &FX_SPEC(FX_U32, 2), 3, &f));
+    fx_func_unref(check_axes("random", f, (const int[]){1}, (const int[]){0, 2, -1}, 4));
+    fx_func_unref(f);
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_named) {
     fx_graph *g;
     const char *text = "graph(%x: f32[2], %y: f32[2]) { %z = add(%x, %y) return %z }";
@@ -220,6 +236,7 @@ int main(void) {
     tcase_add_test(c, elementwise_ops_batch_like_a_loop);
     tcase_add_test(c, variants_batch_like_a_loop);
     tcase_add_test(c, derivatives_and_batching_nest_in_any_order);
+    tcase_add_test(c, random_streams_of_lanes_are_those_of_their_keys);
     tcase_add_test(c, wrong_arguments_are_named);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_ENV);
