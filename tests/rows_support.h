@@ -156,7 +156,7 @@ static inline FX_PRINTF(4, 5) void run_text(test_device *t, void *out, const voi
 }
 
 /* kernels: how many the function (or its gradient, by all inputs but the last) must become at most; 0: any number. */
-static inline void check_pattern(test_device *t, fx_trace_fn fn, int n, const fx_spec *in, int kernels, bool gradient) {
+__attribute__((unused)) static inline void check_pattern(test_device *t, fx_trace_fn fn, int n, const fx_spec *in, int kernels, bool gradient) {
     fx_func *f, *d;
     char what[96], spec[64];
     if (!has_types(t, n, in))
