@@ -196,6 +196,7 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     if (e->k.failed)
         return fx_fail_oom(0);
     const char *name = fx_group_name(b, g);
+    fx_kir_join_loads(&e->k);
     fx_status st = fx_kir_render(&e->k, e->caps, name ? name : "", &text);
     int kernel = 0;
     if (st == FX_OK)

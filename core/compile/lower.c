@@ -81,6 +81,8 @@ int fx_lower_arg(fx_lower *lo, int buffer, fx_dtype elem) {
     int arg = fx_k_arg(lo->k, elem);
     if (!lo->k->failed)
         lo->arg_buffer[lo->n_arg++] = buffer;
+    if (!lo->k->failed)
+        lo->k->args[arg].unaligned = lo->aligned && !lo->aligned(lo->aligned_user, buffer);
     return arg;
 }
 
@@ -138,6 +140,15 @@ void fx_lower_store(fx_lower *lo, fx_value v, fx_kx *linear, fx_kx *x) {
     int arg = fx_lower_arg(lo, buffer_of(lo, v), fx_value_spec(v)->dtype);
     if (!lo->k->failed)
         fx_k_store(lo->k, arg, linear, x);
+}
+
+bool fx_lower_storev(fx_lower *lo, fx_value v, fx_kx *linear, int n, fx_kx *const *x) {
+    fx_dtype elem = fx_value_spec(v)->dtype;
+    int arg = fx_lower_arg(lo, buffer_of(lo, v), elem);
+    if (!fx_k_pack_ok(elem, n) || lo->k->failed || lo->k->args[arg].unaligned)
+        return false;
+    fx_k_storev(lo->k, arg, linear, n, x);
+    return true;
 }
 
 /* ---- memo ---- */

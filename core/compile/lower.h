@@ -78,6 +78,9 @@ bool fx_lower_pairable(fx_lower *lo, int buffer, fx_dtype elem, int64_t count, f
 /* Load from and store to a stored value at a row-major position. */
 fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear);
 void fx_lower_store(fx_lower *lo, fx_value v, fx_kx *linear, fx_kx *x);
+/* n elements as one word, from a position that n divides; false, and nothing stored, when they are not a word or the
+ * buffer isn't aligned. */
+bool fx_lower_storev(fx_lower *lo, fx_value v, fx_kx *linear, int n, fx_kx *const *x);
 
 /* Applies a region of scalars to arguments; writes its results. */
 void fx_lower_region(fx_lower *lo, fx_graph *region, fx_kx *const *args, fx_kx **results);

@@ -75,9 +75,18 @@ typedef struct fx_program {
     int *results; /* buffer of each result; may be a PARAM, a CONST, or one buffer twice */
 } fx_program;
 
+/* Which schedule products get; AUTO: what suits the device. A forced one that can't be used gives NAIVE. */
+typedef enum fx_contract_choice {
+    FX_CONTRACT_AUTO,
+    FX_CONTRACT_NAIVE,
+    FX_CONTRACT_SUBGROUP,
+    FX_CONTRACT_SHARED
+} fx_contract_choice;
+
 typedef struct fx_lower_options {
     bool no_fusion;
     bool body; /* of control flow: parameters and results may start at any element, not at a multiple of 16 bytes */
+    fx_contract_choice contract;
 } fx_lower_options;
 
 /* graph -> program for a device: simplify, cse, dce, fuse, schedule, render. The graph is finished.

@@ -441,6 +441,28 @@ fx_kx *fx_k_read(fx_kir *k, fx_kx *mut) {
     return fx_k_let(k, mut);
 }
 
+fx_kx *fx_k_array(fx_kir *k, int n, fx_kx *const *values) {
+    fx_kx *v = new_var(k, values[0]->type, 1, 0, k->block->depth, true);
+    fx_kstmt *s = append(k, k->block, FX_KS_ARRAY);
+    s->var = v->var;
+    s->n = n;
+    s->xs = fx_arena_copy(k->arena, values, sizeof *values * (size_t)n);
+    k->failed |= !s->xs;
+    return v;
+}
+
+fx_kx *fx_k_element(fx_kir *k, fx_kx *array, fx_kx *index) {
+    fx_kx t = {.kop = FX_K_ELEMENT,
+               .type = array->type,
+               .n = 1,
+               .a = {index},
+               .var = array->var,
+               .depth = array->depth,
+               .pinned = true,
+               UNKNOWN};
+    return fx_k_let(k, fx_kx_make(k, &t));
+}
+
 fx_kx *fx_k_subgroup(fx_kir *k, fx_ksub sub, fx_kx *x, fx_kx *lane) {
     /* pinned: all lanes must take part, so it stays where it was written */
     fx_kx t = {.kop = FX_K_SUBGROUP,
@@ -492,7 +514,7 @@ fx_kx *fx_k_for(fx_kir *k, fx_kx *from, fx_kx *to, int64_t step, bool unroll) {
     s->x = from;
     s->y = to;
     s->step = step;
-    s->unroll = unroll;
+    s->unroll = unroll ? FX_UNROLL_YES : FX_UNROLL_AUTO;
     open_block(k, s, true, !sure);
     int64_t hi = to->hi - 1 > from->lo ? to->hi - 1 : from->lo;
     if (step > 1 && fx_kx_is_const(from) && fx_kx_is_const(to) && hi > from->lo)
@@ -501,6 +523,11 @@ fx_kx *fx_k_for(fx_kir *k, fx_kx *from, fx_kx *to, int64_t step, bool unroll) {
     fx_kx *v = new_var(k, type, from->lo, hi, k->block->depth, false);
     s->var = v->var;
     return v;
+}
+
+void fx_k_keep_loop(fx_kir *k) {
+    if (k->block->owner)
+        k->block->owner->unroll = FX_UNROLL_NO;
 }
 
 void fx_k_while(fx_kir *k, fx_kx *cond) {

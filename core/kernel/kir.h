@@ -43,6 +43,7 @@ typedef enum fx_kop {
     /* Right-hand sides of a let only: */
     FX_K_LOAD,    /* element `a[0]` of argument `i`, stored as `elem` */
     FX_K_SHARED,  /* element `a[0]` of shared array `i` */
+    FX_K_ELEMENT, /* element `a[0]` of the local array `var` */
     FX_K_SUBGROUP /* `sub` of a[0], a[1] the lane, delta or mask */
 } fx_kop;
 
@@ -112,6 +113,7 @@ typedef enum fx_kst {
     FX_KS_LET,          /* var = x */
     FX_KS_LOADV,        /* vars[0..n) = the n elements of word x of argument `arg` */
     FX_KS_MUT,          /* mutable var, initially x */
+    FX_KS_ARRAY,        /* local array var of n elements, initially xs */
     FX_KS_SET,          /* var = x */
     FX_KS_STORE,        /* argument arg, element y: x, as elem */
     FX_KS_STOREV,       /* word y of argument arg = the n elements xs, as elem */
@@ -124,6 +126,8 @@ typedef enum fx_kst {
     FX_KS_SEGMENT /* arguments fixed.. are those of segment x from here on */
 } fx_kst;
 
+typedef enum fx_kunroll { FX_UNROLL_AUTO, FX_UNROLL_YES, FX_UNROLL_NO } fx_kunroll;
+
 typedef struct fx_kstmt {
     fx_kst kind;
     fx_kvar *var, **vars;
@@ -131,7 +135,7 @@ typedef struct fx_kstmt {
     int arg, n;
     fx_dtype elem;
     int64_t step;
-    bool unroll;
+    fx_kunroll unroll;
     const char *text;
     fx_kblock *body, *orelse;
     struct fx_kstmt *next;
@@ -148,6 +152,7 @@ struct fx_kblock {
 typedef struct fx_karg {
     fx_dtype elem;
     bool reads, writes;
+    bool unaligned;  /* the address may be any multiple of the element's size: no words */
     bool same_index; /* all reads are at fx_lower.in_place, where the same invocation stores */
 } fx_karg;
 
@@ -246,6 +251,9 @@ void fx_k_shared_store(fx_kir *k, int shared, fx_kx *index, fx_kx *x);
 fx_kx *fx_k_mut(fx_kir *k, fx_kx *init); /* a mutable variable; reading it is `pinned` */
 void fx_k_set(fx_kir *k, fx_kx *mut, fx_kx *x);
 fx_kx *fx_k_read(fx_kir *k, fx_kx *mut); /* its present value, as a let */
+/* An array of the invocation, never written again: n values of one type; and an element of it. */
+fx_kx *fx_k_array(fx_kir *k, int n, fx_kx *const *values);
+fx_kx *fx_k_element(fx_kir *k, fx_kx *array, fx_kx *index);
 fx_kx *fx_k_subgroup(fx_kir *k, fx_ksub sub, fx_kx *x, fx_kx *lane /* or NULL */);
 /* Chooses the segment (the same for the whole workgroup) out of count; arguments made from now on are its own. */
 void fx_k_segment(fx_kir *k, fx_kx *segment, int64_t count);
@@ -253,16 +261,25 @@ void fx_k_barrier(fx_kir *k);
 void fx_k_comment(fx_kir *k, const char *text);
 /* for v in [from, to) by step: returns v. Loops with constant, non-empty bounds let loads move out. */
 fx_kx *fx_k_for(fx_kir *k, fx_kx *from, fx_kx *to, int64_t step, bool unroll);
+void fx_k_keep_loop(fx_kir *k);          /* the innermost open for must not be unrolled by the driver */
 void fx_k_while(fx_kir *k, fx_kx *cond); /* cond: evaluated each time, of mutables */
 void fx_k_if(fx_kir *k, fx_kx *cond);
 void fx_k_else(fx_kir *k);
 void fx_k_end(fx_kir *k); /* closes the innermost for, while or if */
+
+/* Joins loads of 2 or 4 neighbouring elements that stand in one block into words, where the first index is known to be
+ * a multiple of their number. Last, on a finished kernel. */
+void fx_kir_join_loads(fx_kir *k);
+/* Loads in the kernel; a joined one counts once. */
+int fx_kir_count_loads(const fx_kir *k);
 
 /* Small helpers for analysis. */
 bool fx_kx_is_int(const fx_kx *x, int64_t v);
 bool fx_kx_is_const(const fx_kx *x);
 /* Does x depend on variable v? */
 bool fx_kx_depends(const fx_kx *x, const fx_kx *v);
+/* The largest power of two that is known to divide the integer x; at most 64, also for 0. */
+int64_t fx_kx_multiple(const fx_kx *x);
 /* x = stride * v + rest with rest free of v: true and the stride, when x is affine in v. */
 bool fx_kx_stride(fx_kir *k, fx_kx *x, fx_kx *v, int64_t *stride);
 

@@ -382,6 +382,36 @@ bool fx_kx_depends(const fx_kx *x, const fx_kx *v) {
     return false;
 }
 
+int64_t fx_kx_multiple(const fx_kx *x) {
+    int64_t a, b;
+    switch (x->kop) {
+    case FX_K_INT:
+        return x->i % 64 ? x->i & -x->i : 64;
+    case FX_K_ADD:
+    case FX_K_MIN:
+    case FX_K_MAX:
+        a = fx_kx_multiple(x->a[0]);
+        b = fx_kx_multiple(x->a[1]);
+        return min64(a, b);
+    case FX_K_SELECT:
+        a = fx_kx_multiple(x->a[1]);
+        b = fx_kx_multiple(x->a[2]);
+        return min64(a, b);
+    case FX_K_MUL:
+        return min64(fx_kx_multiple(x->a[0]) * fx_kx_multiple(x->a[1]), 64);
+    case FX_K_MOD:
+        return min64(fx_kx_multiple(x->a[0]), x->i & -x->i);
+    case FX_K_DIV:
+        a = fx_kx_multiple(x->a[0]);
+        return x->i & (x->i - 1) ? 1 : a % x->i ? 1 : a / x->i;
+    case FX_K_CAST:
+        return fx_dtype_is_int(x->a[0]->type) && x->lo == x->a[0]->lo && x->hi == x->a[0]->hi ? fx_kx_multiple(x->a[0])
+                                                                                              : 1;
+    default:
+        return 1;
+    }
+}
+
 bool fx_kx_stride(fx_kir *k, fx_kx *x, fx_kx *v, int64_t *stride) {
     (void)k;
     sum s = {0};

@@ -9,21 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/kernel/dialect.h"
-#include "core/kernel/mathlib.h"
-
-enum { MAX_DEPTH = 64 };
-
-struct fx_render_state {
-    fx_text block[MAX_DEPTH]; /* statements of the open blocks */
-    int serial[MAX_DEPTH], next_serial, depth;
-    int *named; /* by expression id: serial of the block that names it, 0: none */
-    fx_text functions;
-    const char **defined; /* names of functions already printed */
-    int n_defined, cap_defined;
-    fx_status status;
-};
-
-typedef struct fx_render_state state;
+#include "core/kernel/render.h"
 
 static void expr(fx_render *r, fx_text *t, fx_kx *x);
 
@@ -54,204 +40,6 @@ static void indent(fx_render *r, fx_text *t, int depth) {
     for (int d = 0; d <= depth; d++)
         fx_text_str(t, "    ");
 }
-
-/* ---- patterns and functions ---- */
-
-static int width_of(fx_dtype e) {
-    return (int)fx_dtype_size(e) * 8;
-}
-
-static void limits(fx_render *r, fx_text *t, fx_dtype e, char which) {
-    int w = width_of(e);
-    fx_dtype reg = fx_kir_register(e);
-    bool sign = fx_dtype_is_signed(e);
-    if (which == 'M') { /* of the unsigned partner */
-        fx_dtype u = reg == FX_S32 ? FX_U32 : reg == FX_S64 ? FX_U64 : reg;
-        r->dialect->constant(t, u, w == 64 ? -1 : (int64_t)(UINT64_MAX >> (64 - w)), 0);
-    } else if (which == 'I')
-        r->dialect->constant(t, reg, sign ? (w == 64 ? INT64_MIN : -((int64_t)1 << (w - 1))) : 0, 0);
-    else if (w == 64)
-        r->dialect->constant(t, reg, sign ? INT64_MAX : -1, 0);
-    else
-        r->dialect->constant(t, reg, sign ? ((int64_t)1 << (w - 1)) - 1 : ((int64_t)1 << w) - 1, 0);
-}
-
-static void expand(fx_render *r, fx_text *t, const char *p, fx_dtype e, const char *const *arg) {
-    fx_dtype reg = e < FX_DTYPE_COUNT ? fx_kir_register(e) : FX_F32;
-    for (; *p; p++) {
-        if (*p != '$') {
-            fx_text_put(t, p, 1);
-            continue;
-        }
-        char c = *++p;
-        if (c >= '0' && c <= '9')
-            fx_text_str(t, arg[c - '0']);
-        else if (c == 'T')
-            fx_text_str(t, r->dialect->types[reg]);
-        else if (c == 'U')
-            fx_text_str(t, r->dialect->unsigned_[reg]);
-        else if (c == 'S')
-            fx_text_str(t, fx_dtype_name(e));
-        else if (c == 'W')
-            fx_text_fmt(t, "%d", width_of(e));
-        else
-            limits(r, t, e, c);
-    }
-}
-
-static bool define_once(fx_render *r, const char *symbol) {
-    state *s = r->state;
-    for (int i = 0; i < s->n_defined; i++)
-        if (!strcmp(s->defined[i], symbol))
-            return false;
-    if (s->n_defined == s->cap_defined) {
-        int cap = s->cap_defined ? 2 * s->cap_defined : 16;
-        const char **p = realloc(s->defined, sizeof *p * (size_t)cap);
-        if (!p) {
-            s->status = FX_OUT_OF_MEMORY;
-            return false;
-        }
-        s->defined = p;
-        s->cap_defined = cap;
-    }
-    char *copy = strdup(symbol);
-    if (!copy) {
-        s->status = FX_OUT_OF_MEMORY;
-        return false;
-    }
-    s->defined[s->n_defined++] = copy;
-    return true;
-}
-
-static void define_math(fx_render *r, const fx_math_fn *f) {
-    r->math = true;
-    if (!define_once(r, f->symbol))
-        return;
-    for (int i = 0; f->needs[i]; i++) {
-        const fx_math_fn *n = fx_math_by_symbol(f->needs[i]);
-        if (n)
-            define_math(r, n);
-    }
-    fx_text_str(&r->state->functions, r->dialect->language == FX_LANGUAGE_GLSL ? f->glsl : f->text);
-    fx_text_str(&r->state->functions, "\n");
-}
-
-static const fx_dialect_fn *find_row(const fx_render *r, const char *name, fx_dtype e) {
-    for (const fx_dialect_fn *f = r->dialect->fns; f->name; f++)
-        if (f->types & FX_BIT(e) && !strcmp(f->name, name))
-            return f;
-    return NULL;
-}
-
-static void define_row(fx_render *r, const fx_dialect_fn *f, fx_dtype e) {
-    char symbol[64];
-    snprintf(symbol, sizeof symbol, "fx_%s_%s", f->name, fx_dtype_name(e));
-    if (!define_once(r, symbol))
-        return;
-    for (const char *p = f->needs; p && *p;) {
-        char name[32];
-        size_t n = strcspn(p, " ");
-        snprintf(name, sizeof name, "%.*s", (int)n, p);
-        const fx_dialect_fn *need = find_row(r, name, e);
-        if (need && need->text)
-            define_row(r, need, e);
-        p += n + (p[n] == ' ');
-    }
-    expand(r, &r->state->functions, f->text, e, NULL);
-    fx_text_str(&r->state->functions, "\n");
-}
-
-/* M(name, arg...) of element type e. */
-static void call(fx_render *r, fx_text *t, const char *name, fx_dtype e, int n, const char *const *arg) {
-    fx_dtype reg = fx_kir_register(e);
-    const fx_math_fn *m = reg == FX_F32 || reg == FX_F64 ? fx_math_find(name, reg) : NULL;
-    const fx_dialect_fn *f = find_row(r, name, e);
-    if (f && !(m && r->dialect->math_first)) {
-        if (f->pattern) {
-            expand(r, t, f->pattern, e, arg);
-            return;
-        }
-        define_row(r, f, e);
-        fx_text_fmt(t, "fx_%s_%s(", name, fx_dtype_name(e));
-    } else if (m) {
-        define_math(r, m);
-        fx_text_fmt(t, "%s(", m->symbol);
-    } else { /* a row of ops.def without a text in this language: a defect */
-        r->state->status = fx_fail(FX_INTERNAL, "rendering a kernel; no text for %s of %s", name, fx_dtype_name(e));
-        return;
-    }
-    for (int i = 0; i < n; i++)
-        fx_text_fmt(t, "%s%s", i ? ", " : "", arg[i]);
-    fx_text_str(t, ")");
-}
-
-/* The scalar text of ops.def: x y z are operands, T(v) a constant of the type, M(f, ...) a call. */
-static void op_text(fx_render *r, fx_text *t, const char *p, const char *end, fx_dtype e, const char *const *arg) {
-    while (p < end) {
-        bool word = p[0] == '_' || (p[0] >= 'a' && p[0] <= 'z') || (p[0] >= 'A' && p[0] <= 'Z');
-        if (!word) {
-            fx_text_put(t, p++, 1);
-            continue;
-        }
-        const char *q = p;
-        while (q < end &&
-               (*q == '_' || (*q >= 'a' && *q <= 'z') || (*q >= 'A' && *q <= 'Z') || (*q >= '0' && *q <= '9')))
-            q++;
-        if (q - p == 1 && *p >= 'x' && *p <= 'z') {
-            fx_text_str(t, arg[*p - 'x']);
-            p = q;
-            continue;
-        }
-        if (q - p != 1 || (*p != 'M' && *p != 'T') || q == end || *q != '(') {
-            fx_text_put(t, p, (size_t)(q - p));
-            p = q;
-            continue;
-        }
-        /* split the parenthesised list at its top-level commas */
-        const char *from[5], *to[5], *s = q + 1;
-        int n = 0, depth = 0;
-        from[0] = s;
-        for (;; s++) {
-            if (*s == '(')
-                depth++;
-            if ((*s == ',' && !depth) || (*s == ')' && !depth)) {
-                to[n++] = s;
-                if (*s == ')' || n == 5)
-                    break;
-                from[n] = s[1] == ' ' ? s + 2 : s + 1;
-            }
-            if (*s == ')')
-                depth--;
-        }
-        if (*p == 'T') {
-            char number[64];
-            snprintf(number, sizeof number, "%.*s", (int)(to[0] - from[0]), from[0]);
-            r->dialect->constant(t, fx_kir_register(e), (int64_t)strtod(number, NULL), strtod(number, NULL));
-        } else {
-            fx_text args[4] = {{0}};
-            const char *strings[4] = {"", "", "", ""};
-            char name[32];
-            snprintf(name, sizeof name, "%.*s", (int)(to[0] - from[0]), from[0]);
-            for (int i = 1; i < n && i <= 4; i++) {
-                op_text(r, &args[i - 1], from[i], to[i], e, arg);
-                strings[i - 1] = args[i - 1].s ? args[i - 1].s : "";
-            }
-            call(r, t, name, e, n - 1, strings);
-            for (int i = 0; i < 4; i++)
-                fx_text_free(&args[i]);
-        }
-        p = s + 1;
-    }
-}
-
-static void wrapped(fx_render *r, fx_text *t, fx_dtype e, const char *text) {
-    const fx_dialect_fn *f = find_row(r, "wrap", e);
-    if (f)
-        expand(r, t, f->pattern, e, &text);
-    else
-        fx_text_str(t, text);
-}
-
 /* ---- expressions ---- */
 
 static void op_expr(fx_render *r, fx_text *t, fx_kx *x) {
@@ -262,19 +50,19 @@ static void op_expr(fx_render *r, fx_text *t, fx_kx *x) {
         arg[j] = a[j].s ? a[j].s : "";
     }
     if (x->kop == FX_K_FN)
-        call(r, &raw, x->name, x->elem, x->n, arg);
+        fx_render_call(r, &raw, x->name, x->elem, x->n, arg);
     else {
         const fx_op_info *info = fx_op_get(x->op);
         const char *text = fx_dtype_is_float(x->elem) ? info->float_expr : info->int_expr;
         bool bare = text[0] == 'M' && text[1] == '(';
         if (!bare)
             fx_text_str(&raw, "(");
-        op_text(r, &raw, text, text + strlen(text), x->elem, arg);
+        fx_render_op(r, &raw, text, text + strlen(text), x->elem, arg);
         if (!bare)
             fx_text_str(&raw, ")");
     }
     if (raw.s && x->type != FX_BOOL)
-        wrapped(r, t, x->elem, raw.s);
+        fx_render_wrapped(r, t, x->elem, raw.s);
     else if (raw.s)
         fx_text_str(t, raw.s);
     for (int j = 0; j < 3; j++)
@@ -293,19 +81,19 @@ static void convert(fx_render *r, fx_text *t, fx_kx *x) {
         r->dialect->constant(t, rf, 0, 0);
         fx_text_str(t, ")");
     } else if (fx_dtype_is_float(from) && fx_dtype_is_int(to))
-        call(r, t, rf == FX_F64 ? "from64" : "from32", to, 1, &v);
+        fx_render_call(r, t, rf == FX_F64 ? "from64" : "from32", to, 1, &v);
     else if (fx_dtype_is_float(to)) {
         if (rf != rt) {
             fx_text_fmt(&b, "%s(%s)", types[rt], v);
             v = b.s ? b.s : "";
         }
         if ((to == FX_F16 || to == FX_BF16) && !(from == FX_BOOL || from == FX_U8 || from == FX_S8))
-            call(r, t, "narrow", to, 1, &v);
+            fx_render_call(r, t, "narrow", to, 1, &v);
         else
             fx_text_str(t, v);
     } else {
         fx_text_fmt(&b, rf == rt ? "%s" : "%s(%s)", rf == rt ? v : types[rt], v);
-        wrapped(r, t, to, b.s ? b.s : "");
+        fx_render_wrapped(r, t, to, b.s ? b.s : "");
     }
     fx_text_free(&a);
     fx_text_free(&b);
@@ -364,7 +152,7 @@ static void load(fx_render *r, fx_text *t, fx_dtype e, const char *element) {
     else if (e == FX_F16 || e == FX_BF16) {
         fx_text_fmt(&wide, "uint(%s)", element);
         const char *v = wide.s ? wide.s : "";
-        call(r, t, "unbits", e, 1, &v);
+        fx_render_call(r, t, "unbits", e, 1, &v);
     } else if (reg != e)
         fx_text_fmt(t, "%s(%s)", r->dialect->types[reg], element);
     else
@@ -381,7 +169,7 @@ static void stored(fx_render *r, fx_text *t, fx_dtype e, fx_kx *x) {
         fx_text_fmt(t, r->caps->bool_is_word ? "uint(%s)" : "uint8_t(uint(%s))", s);
     else if (e == FX_F16 || e == FX_BF16) {
         fx_text_fmt(t, "%s(", memory);
-        call(r, t, "bits", e, 1, &s);
+        fx_render_call(r, t, "bits", e, 1, &s);
         fx_text_str(t, ")");
     } else if (fx_kir_register(e) != e)
         fx_text_fmt(t, "%s(%s)", memory, s);
@@ -399,7 +187,7 @@ static void subgroup(fx_render *r, fx_text *t, fx_kx *x) {
     if (x->a[1])
         expr(r, &b, x->a[1]);
     const char *arg[2] = {a.s ? a.s : "", b.s ? b.s : ""};
-    expand(r, t, r->dialect->subgroup[x->sub], FX_F32, arg);
+    fx_render_expand(r, t, r->dialect->subgroup[x->sub], FX_F32, arg);
     fx_text_free(&a);
     fx_text_free(&b);
 }
@@ -495,7 +283,7 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
         snprintf(e, sizeof e, "%d", (int)(x->i >> 8));
         snprintf(m, sizeof m, "%d", (int)(x->i & 255));
         const char *arg[3] = {a.s ? a.s : "", e, m};
-        call(r, t, "round", x->elem, 3, arg);
+        fx_render_call(r, t, "round", x->elem, 3, arg);
         fx_text_free(&a);
         break;
     }
@@ -510,6 +298,11 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
     }
     case FX_K_SHARED:
         fx_text_fmt(t, "s%d[", (int)x->i);
+        expr(r, t, x->a[0]);
+        fx_text_str(t, "]");
+        break;
+    case FX_K_ELEMENT:
+        fx_text_fmt(t, "v%d[", x->var->id);
         expr(r, t, x->a[0]);
         fx_text_str(t, "]");
         break;
@@ -565,9 +358,9 @@ static void load_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
         snprintf(shift, sizeof shift, "%d", j * size % 4 * 8);
         fx_text_clear(&half);
         fx_text_clear(&part);
-        expand(r, &half, !wide ? "$0" : split ? dl->half_split[h] : dl->half[h], FX_U32, arg);
+        fx_render_expand(r, &half, !wide ? "$0" : split ? dl->half_split[h] : dl->half[h], FX_U32, arg);
         arg[0] = half.s ? half.s : "";
-        expand(r, &part, dl->unpack[st->elem], st->elem, arg);
+        fx_render_expand(r, &part, dl->unpack[st->elem], st->elem, arg);
         indent(r, out, d);
         fx_text_fmt(out, "%s%s v%d = ", dl->const_, dl->types[st->vars[j]->x->type], st->vars[j]->id);
         r->types |= FX_BIT(st->vars[j]->x->type);
@@ -595,7 +388,7 @@ static void store_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
         const char *arg[2] = {v.s ? v.s : "", shift};
         if (half[h].n)
             fx_text_str(&half[h], " | ");
-        expand(r, &half[h], dl->pack[st->elem], st->elem, arg);
+        fx_render_expand(r, &half[h], dl->pack[st->elem], st->elem, arg);
     }
     expr(r, &index, st->y);
     dl->element(r, &e, st->arg, index.s ? index.s : "", wide ? 8 : 4);
@@ -603,7 +396,7 @@ static void store_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
     fx_text_str(out, e.s ? e.s : "");
     fx_text_str(out, " = ");
     const char *arg[2] = {half[0].s ? half[0].s : "", half[1].s ? half[1].s : ""};
-    expand(r, out, !wide ? "$0" : split ? dl->make8_split : dl->make8, FX_U32, arg);
+    fx_render_expand(r, out, !wide ? "$0" : split ? dl->make8_split : dl->make8, FX_U32, arg);
     fx_text_str(out, ";\n");
     fx_text_free(&index);
     fx_text_free(&v);
@@ -628,6 +421,20 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
         break;
+    case FX_KS_ARRAY: {
+        const char *type = dl->types[st->var->x->type];
+        for (int j = 0; j < st->n; j++) {
+            fx_text_str(&v, j ? ", " : "");
+            expr(r, &v, st->xs[j]);
+        }
+        indent(r, out, d);
+        fx_text_fmt(out, "%s v%d[%d] = ", type, st->var->id, st->n);
+        fx_text_fmt(&w, "%s[](", type);
+        fx_text_str(out, w.s ? w.s : "");
+        fx_text_str(out, v.s ? v.s : "");
+        fx_text_str(out, ");\n");
+        break;
+    }
     case FX_KS_SET:
         expr(r, &v, st->x);
         indent(r, out, d);
@@ -667,7 +474,10 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         operand(r, &w, st->y, st->y->type == FX_S64 ? FX_S64 : var->type);
         block(r, st->body);
         indent(r, out, d);
-        fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n", st->unroll ? dl->unroll : dl->dont_unroll,
+        fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n",
+                    st->unroll == FX_UNROLL_YES  ? dl->unroll
+                    : st->unroll == FX_UNROLL_NO ? dl->dont_unroll
+                                                 : "",
                     type, st->var->id, v.s ? v.s : "", st->var->id, w.s ? w.s : "", st->var->id, (long long)st->step);
         fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
         indent(r, out, d);
@@ -691,7 +501,10 @@ static void statement(fx_render *r, const fx_kstmt *st) {
             block(r, st->orelse);
         }
         indent(r, out, d);
-        fx_text_fmt(out, "if (%s) {\n", v.s ? v.s : "");
+        if (fx_kx_is_int(st->x, 1) && !st->orelse) /* some compilers never finish on "if (true)" around loops */
+            fx_text_str(out, "{\n");
+        else
+            fx_text_fmt(out, "if (%s) {\n", v.s ? v.s : "");
         fx_text_str(out, st->orelse ? (w.s ? w.s : "") : s->block[d + 1].n ? s->block[d + 1].s : "");
         indent(r, out, d);
         if (st->orelse) {

@@ -83,7 +83,12 @@ file(GLOB sources CONFIGURE_DEPENDS tests/bench/bench_*.c)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE fornax_internal)
+  target_link_libraries(${name} PRIVATE fornax_testing)
+  target_compile_definitions(${name} PRIVATE ${FX_CORE_DEFINITIONS})
+  if(OPENBLAS_FOUND)
+    target_link_libraries(${name} PRIVATE PkgConfig::OPENBLAS)
+    target_compile_definitions(${name} PRIVATE FX_HAVE_CBLAS)
+  endif()
 endforeach()
 
 # tests/check_NAME.sh looks at the tree or the build instead of running code: exit 0 passes, 77 skips.
