@@ -32,7 +32,7 @@ typedef struct header {
 
 static header make_header(vk_key key, const void *data, size_t bytes) {
     header h = {.magic = {'F', 'X', 'C', 'A', 'C', 'H', 'E', '\n'},
-                .version = 1,
+                .version = 2,
                 .header_bytes = sizeof h,
                 .key_lo = key.lo,
                 .key_hi = key.hi,

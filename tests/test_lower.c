@@ -118,6 +118,31 @@ START_TEST(examples_of_structural_ops_agree_with_the_evaluator) {
 }
 END_TEST
 
+/* What the examples of ops don't meet: found by random programs. */
+START_TEST(combinations_agree_with_the_evaluator) {
+    static const char *const texts[] = {
+        "graph(%x: f64[40]) { %y = reduce_precision(%x) {exponent_bits=5, mantissa_bits=1} return %y }",
+        "graph(%x: f64[40]) { %y = reduce_precision(%x) {exponent_bits=11, mantissa_bits=51} return %y }",
+        "graph(%x: f32[40]) { %y = reduce_precision(%x) {exponent_bits=8, mantissa_bits=3} return %y }",
+        "graph(%x: u8[5,4], %i: u8[]) { %t = reduce_fn(%x, %i, graph(%a: u8[], %b: u8[]) { "
+        "%n = constant() {shape=[], dtype=s32, value=[3]} %w = while(%n, %b, graph(%i: s32[], %v: u8[]) { "
+        "%z = constant() {shape=[], dtype=s32, value=[0]} %c = gt(%i, %z) return %c }, graph(%i: s32[], %v: u8[]) { "
+        "%o = constant() {shape=[], dtype=s32, value=[1]} %j = sub(%i, %o) %u = add(%v, %v) return %j, %u }) "
+        "{n_carry=2} "
+        "%p = project(%w) {index=1} %r = add(%p, %a) return %r }) {dims=[0]} %y = project(%t) {index=0} return %y }",
+        "graph(%x: s32[64,300]) { %y = reduce(%x) {kind=sum, dims=[0,1]} %z = reduce(%x) {kind=max, dims=[0,1]} "
+        "%m = reduce(%x) {kind=sum, dims=[0]} return %y, %z, %m }",
+        "graph(%x: u32[5,1]) { %c = constant() {shape=[], dtype=u32, value=[1]} %w = windows(%x, %c) {strides=[2,2], "
+        "low=[1,1], "
+        "high=[1,1], window=[3,1]} %y = reduce_window(%w) {strides=[2,1,2,1], window=[3,1,2,1], kind=max} return %y }",
+        "graph(%x: bf16[33,64], %y: bf16[64]) { %b = broadcast_in_dim(%y) {shape=[33,64], dims=[1]} %z = add(%x, %b) "
+        "return %z }",
+        "graph(%x: s16[33,64], %y: u8[33,64]) { %z = convert(%y) {dtype=s16} %r = mul(%x, %z) return %r }"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        check_text(&devices[_i], texts[i], 64);
+}
+END_TEST
+
 START_TEST(elementwise_ops_agree_with_the_evaluator) {
     static const fx_dtype quick[] = {FX_F32, FX_S32, FX_U8, FX_BF16, FX_BOOL};
     bool all = getenv("LOWER_ALL_TYPES") != NULL;
@@ -143,6 +168,7 @@ int main(void) {
     suite_add_tcase(s, c);
     tcase_set_timeout(c, 300);
     tcase_add_loop_test(c, examples_of_structural_ops_agree_with_the_evaluator, 0, n);
+    tcase_add_loop_test(c, combinations_agree_with_the_evaluator, 0, n);
     tcase_add_loop_test(c, elementwise_ops_agree_with_the_evaluator, 0, n);
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);

@@ -177,7 +177,7 @@ fx_status fx_emit_classes(fx_builder *b, int n, const fx_group *const *groups, b
         int m = 0;
         if (all[i].done)
             continue;
-        for (int j = i; j < n && m < MOST_SEGMENTS && all[i].hash && !b->opt->no_fusion; j++)
+        for (int j = i; j < n && m < MOST_SEGMENTS && all[i].hash && (j == i || !b->opt->no_fusion); j++)
             if (!all[j].done && all[j].hash == all[i].hash && all[j].bytes == all[i].bytes &&
                 all[j].width == all[i].width && all[j].n_arg == all[i].n_arg) {
                 all[j].done = true;

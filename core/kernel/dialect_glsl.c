@@ -213,6 +213,31 @@ static const fx_dialect_fn fns[] = {
      "    return uintBitsToFloat(s | a);\n"
      "}",
      NULL},
+    {"round", F64, NULL,
+     "double fx_round_f64(double x, int e, int m) {\n"
+     "    uint h = unpackDouble2x32(x).y, s = h & 0x80000000u, f = h >> 20 & 0x7ffu;\n"
+     "    if (f == 0x7ffu) return x;\n"
+     "    precise double r = x;\n"
+     "    if (m < 52) {\n" /* adding a power of two whose last place is the one to keep rounds to it */
+     "        bool large = f > 1900u;\n"
+     "        precise double y = large ? x * packDouble2x32(uvec2(0u, 823u << 20)) : x;\n"
+     "        uint g = max(large ? f - 200u : f, 1u);\n"
+     "        precise double big = packDouble2x32(uvec2(0u, s | g + 52u - uint(m) << 20));\n"
+     "        precise double t = y + big;\n"
+     "        precise double q = t - big;\n"
+     "        r = large ? q * packDouble2x32(uvec2(0u, 1223u << 20)) : q;\n"
+     "        if (r == 0.0lf) r = packDouble2x32(uvec2(0u, s));\n"
+     "    }\n"
+     "    if (e < 11) {\n"
+     "        uint bias = (1u << e - 1) - 1u;\n"
+     "        precise double a = abs(r);\n"
+     "        if (a >= packDouble2x32(uvec2(0u, 1024u + bias << 20))) return packDouble2x32(uvec2(0u, s | "
+     "0x7ff00000u));\n"
+     "        if (a < packDouble2x32(uvec2(0u, 1024u - bias << 20))) return packDouble2x32(uvec2(0u, s));\n"
+     "    }\n"
+     "    return r;\n"
+     "}",
+     NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
