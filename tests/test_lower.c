@@ -125,9 +125,9 @@ START_TEST(combinations_agree_with_the_evaluator) {
         "graph(%x: f64[40]) { %y = reduce_precision(%x) {exponent_bits=11, mantissa_bits=51} return %y }",
         "graph(%x: f32[40]) { %y = reduce_precision(%x) {exponent_bits=8, mantissa_bits=3} return %y }",
         "graph(%x: u8[5,4], %i: u8[]) { %t = reduce_fn(%x, %i, graph(%a: u8[], %b: u8[]) { "
-        "%n = constant() {shape=[], dtype=s32, value=[3]} %w = while(%n, %b, graph(%i: s32[], %v: u8[]) { "
+        "%n = constant() {shape=[], dtype=s32, value=[4]} %w = while(%n, %b, graph(%i: s32[], %v: u8[]) { "
         "%z = constant() {shape=[], dtype=s32, value=[0]} %c = gt(%i, %z) return %c }, graph(%i: s32[], %v: u8[]) { "
-        "%o = constant() {shape=[], dtype=s32, value=[1]} %j = sub(%i, %o) %u = add(%v, %v) return %j, %u }) "
+        "%o = constant() {shape=[], dtype=s32, value=[1]} %j = sub(%i, %o) %u = not(%v) return %j, %u }) "
         "{n_carry=2} "
         "%p = project(%w) {index=1} %r = add(%p, %a) return %r }) {dims=[0]} %y = project(%t) {index=0} return %y }",
         "graph(%x: s32[64,300]) { %y = reduce(%x) {kind=sum, dims=[0,1]} %z = reduce(%x) {kind=max, dims=[0,1]} "
