@@ -129,7 +129,8 @@ static bool layout_of(fx_dtype d, layout *l) {
     }
 }
 
-/* Uniform in [lo, hi): the mantissa is drawn, as a number in [1, 2) less 1. */
+/* Uniform in [lo, hi): the mantissa is drawn, as a number in [1, 2) less 1. What is narrower than f32 is rounded after
+ * each operation, also where a device computes it in f32. */
 static fx_val uniform(fx_val key, fx_spec spec, fx_val lo, fx_val hi) {
     layout l;
     if (!key || !layout_of(spec.dtype, &l))
@@ -141,7 +142,12 @@ static fx_val uniform(fx_val key, fx_spec spec, fx_val lo, fx_val hi) {
     fx_val bits = fx_convert(fx_random_bits(key, drawn), l.bits_dtype);
     bits = fx_or(fx_shr_l(bits, fx_const_like(bits, l.width - l.mantissa)), fx_const_like(bits, l.one));
     fx_val f = fx_add_c(fx_bitcast_convert(bits, spec.dtype), -1);
-    return fx_max(lo, fx_add(fx_mul(f, fx_sub(hi, lo)), lo));
+    if (l.width == 32 || l.width == 64)
+        return fx_max(lo, fx_add(fx_mul(f, fx_sub(hi, lo)), lo));
+    fx_val span = fx_convert(fx_sub(hi, lo), FX_F32);
+    f = fx_convert(fx_mul(fx_convert(f, FX_F32), span), spec.dtype);
+    f = fx_convert(fx_add(fx_convert(f, FX_F32), fx_convert(lo, FX_F32)), spec.dtype);
+    return fx_max(lo, f);
 }
 
 fx_val fx_random_uniform(fx_val key, fx_spec spec, double lo, double hi) {
