@@ -121,7 +121,10 @@ START_TEST(a_training_step_of_vit_base_is_that_of_pytorch) {
 END_TEST
 
 int main(void) {
-    OK(fx_init(NULL, &cx));
+    if (fx_init(NULL, &cx) != FX_OK) {
+        fprintf(stderr, "%s\n", fx_last_error());
+        return 1;
+    }
     bool vulkan = !strncmp(fx_device_uri(fx_device_at(cx, 0)), "vulkan", 6);
     fx_shutdown(cx);
     if (!vulkan) {
