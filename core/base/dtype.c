@@ -43,6 +43,8 @@ fx_status fx_dtype_parse(const char *name, fx_dtype *out) {
 int64_t fx_spec_count(const fx_spec *s) {
     int64_t n = 1;
     bool zero = false;
+    if (!s || s->rank < 0 || s->rank > FX_MAX_RANK)
+        return -1;
     for (int i = 0; i < s->rank; i++)
         zero |= s->dims[i] == 0;
     for (int i = 0; i < s->rank && !zero; i++)
@@ -52,7 +54,7 @@ int64_t fx_spec_count(const fx_spec *s) {
 }
 
 bool fx_spec_equal(const fx_spec *a, const fx_spec *b) {
-    if (a->dtype != b->dtype || a->rank != b->rank)
+    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->rank > FX_MAX_RANK)
         return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i])

@@ -3,6 +3,7 @@
  * layout: element i of an array uses the 64-bit counter i, high word first. */
 #include <math.h>
 
+#include "core/graph/node.h"
 #include "core/graph/trace.h"
 
 typedef struct pair {
@@ -87,11 +88,20 @@ static fx_val interleave(pair x) {
 
 fx_val fx_random_split(fx_val key, int64_t n) {
     pair k = words(key, "fx_random_split");
+    if (k.b && n < 0)
+        return fx_graph_error(key->graph, FX_INVALID_ARGUMENT, "fx_random_split: number of keys; expected 0 or more; got %lld", (long long)n);
     return k.b ? interleave(threefry(k, counters(fx_val_trace(key), 1, &n))) : NULL;
 }
 
 fx_val fx_random_fold_in(fx_val key, fx_val data) {
     pair k = words(key, "fx_random_fold_in");
+    char text[128];
+    fx_val in[] = {key, data};
+    if (!k.b || !fx_trace_of(2, in))
+        return NULL;
+    if (data->spec.rank || !fx_dtype_is_int(data->spec.dtype))
+        return fx_graph_error(key->graph, FX_INVALID_ARGUMENT, "fx_random_fold_in: data; expected an integer scalar; got %s",
+                              fx_spec_format(&data->spec, text, sizeof text));
     fx_val d = k.b && data ? fx_convert(data, FX_U32) : NULL;
     return d ? interleave(threefry(k, (pair){fx_const_like(d, 0), d})) : NULL;
 }
@@ -103,6 +113,9 @@ fx_val fx_random_bits(fx_val key, fx_spec spec) {
     if (!fx_dtype_is_unsigned(spec.dtype))
         return fx_graph_error(key->graph, FX_INVALID_ARGUMENT, "fx_random_bits: element type; expected u8, u16, u32 or u64; got %s",
                               fx_dtype_name(spec.dtype));
+    if (!fx_spec_valid(&spec))
+        return fx_graph_error(key->graph, FX_INVALID_ARGUMENT, "random: shape; expected rank 0 to %d, sizes of 0 or more and a count that fits; "
+                              "got rank %d", FX_MAX_RANK, spec.rank);
     pair x = threefry(k, counters(fx_val_trace(key), spec.rank, spec.dims));
     if (spec.dtype == FX_U64) {
         fx_val hi = fx_convert(x.a, FX_U64);
@@ -151,6 +164,8 @@ static fx_val uniform(fx_val key, fx_spec spec, fx_val lo, fx_val hi) {
 }
 
 fx_val fx_random_uniform(fx_val key, fx_spec spec, double lo, double hi) {
+    if (!fx_trace_of(1, &key))
+        return NULL;
     fx_trace *t = fx_val_trace(key);
     return uniform(key, spec, fx_scalar(t, spec.dtype, lo), fx_scalar(t, spec.dtype, hi));
 }
@@ -179,6 +194,8 @@ fx_val fx_random_normal(fx_val key, fx_spec spec) {
 
 fx_val fx_random_bernoulli(fx_val key, double p, int rank, const int64_t *dims) {
     fx_spec s = {FX_F32, rank, {0}};
+    if (rank > 0 && key && !fx_trace_given(key, "fx_random_bernoulli: list of dimensions", dims))
+        return NULL;
     for (int i = 0; i < rank && i < FX_MAX_RANK; i++)
         s.dims[i] = dims[i];
     fx_val u = fx_random_uniform(key, s, 0, 1);
@@ -186,6 +203,8 @@ fx_val fx_random_bernoulli(fx_val key, double p, int rank, const int64_t *dims) 
 }
 
 fx_val fx_random_truncated_normal(fx_val key, double lo, double hi, fx_spec spec) {
+    if (!fx_trace_of(1, &key))
+        return NULL;
     fx_trace *t = fx_val_trace(key);
     fx_val sqrt2 = fx_scalar(t, spec.dtype, 1.41421356237309504880);
     fx_val a = fx_erf(fx_div(fx_scalar(t, spec.dtype, lo), sqrt2)), b = fx_erf(fx_div(fx_scalar(t, spec.dtype, hi), sqrt2));
@@ -201,6 +220,8 @@ static void by_key(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
 
 /* Sorted by random 32-bit keys, in as many rounds as make a repeated key harmless. */
 fx_val fx_random_permutation(fx_val key, int64_t n) {
+    if (!words(key, "fx_random_permutation").b)
+        return NULL;
     fx_trace *t = fx_val_trace(key);
     int rounds = (int)ceil(3 * log((double)(n > 1 ? n : 1)) / log(4294967295.0));
     fx_val x = fx_iota(t, (fx_spec){FX_S32, 1, {n}}, 0);

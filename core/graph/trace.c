@@ -15,6 +15,9 @@ static _Thread_local fx_graph *current;
 void fx_trace_here(const char *file, int line) { fx_location_set(file, line); }
 
 fx_status fx_trace_begin(fx_trace **out) {
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_trace_begin: out; expected an address for the trace; got NULL");
+    *out = NULL;
     fx_graph *g = fx_graph_new(NULL);
     if (!g)
         return fx_fail_oom(sizeof *g);
@@ -38,11 +41,17 @@ fx_val fx_input(fx_trace *t, fx_spec spec) {
 }
 
 fx_status fx_trace_end(fx_trace *t, int n_out, const fx_val *out, fx_func **func) {
-    *func = NULL;
+    if (func)
+        *func = NULL;
     if (!t)
         return fx_fail(FX_INVALID_ARGUMENT, "fx_trace_end: the trace is NULL; call fx_trace_begin first");
     fx_graph *g = fx_trace_graph(t);
     left(g);
+    if (!func || n_out < 0 || (n_out && !out)) {
+        fx_graph_error(g, FX_INVALID_ARGUMENT, "fx_trace_end; expected a list of results and an address for the function; got %s",
+                       func ? "no list" : "no address");
+        n_out = 0;
+    }
     for (int i = 0; i < n_out && g->status == FX_OK; i++) {
         if (!out[i])
             fx_graph_error(g, FX_INVALID_ARGUMENT, "result %d was not set; a traced function writes all of its results", i);
@@ -71,17 +80,24 @@ static fx_val *run(fx_graph *g, fx_trace_fn fn, void *user, int n_in, const fx_s
         fx_graph_error(g, FX_OUT_OF_MEMORY, "no host memory for %d values", n_in + n_out);
         return NULL;
     }
+    const char *file;
+    int line;
     for (int i = 0; i < n_in; i++)
         v[n_out + i] = fx_graph_param(g, &in[i]);
+    fx_location_get(&file, &line);
     fn(fx_graph_trace(g), v + n_out, v, user);
+    fx_location_set(file, line); /* what is wrong with its results concerns the call that took fn */
     return v;
 }
 
 fx_status fx_trace_func(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out, fx_func **out) {
-    *out = NULL;
-    if (!fn || n_in < 0 || n_out < 0)
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_trace_func; expected a function and counts of 0 or more; got %s, %d, %d",
-                       fn ? "a function" : "NULL", n_in, n_out);
+    if (out)
+        *out = NULL;
+    if (!fn || !out || n_in < 0 || n_out < 0 || (n_in && !in))
+        return fx_fail(FX_INVALID_ARGUMENT,
+                       "fx_trace_func; expected a function, counts of 0 or more, the inputs' types and an address for the result; "
+                       "got %s, %d and %d, %s, %s",
+                       fn ? "a function" : "no function", n_in, n_out, in ? "types" : "no types", out ? "an address" : "no address");
     fx_trace *t;
     fx_graph *outer = current;
     FX_TRY(fx_trace_begin(&t));
@@ -95,6 +111,10 @@ fx_status fx_trace_func(fx_trace_fn fn, void *user, int n_in, const fx_spec *in,
 fx_graph *fx_trace_region(fx_graph *outer, fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out) {
     if (outer->status != FX_OK)
         return NULL;
+    if (!fn) {
+        fx_graph_error(outer, FX_INVALID_ARGUMENT, "a region; expected a function that traces it; got NULL");
+        return NULL;
+    }
     fx_graph *g = fx_graph_new(outer), *before = current;
     if (!g) {
         fx_graph_error(outer, FX_OUT_OF_MEMORY, "no host memory for a region");
@@ -118,7 +138,12 @@ fx_graph *fx_trace_region(fx_graph *outer, fx_trace_fn fn, void *user, int n_in,
     if (st == FX_OK)
         return g;
     fx_graph_unref(g);
+    const char *file;
+    int line;
+    fx_location_get(&file, &line);
+    fx_location_set(NULL, 0); /* the text names its place already */
     fx_graph_error(outer, st, "%s", fx_last_error());
+    fx_location_set(file, line);
     return NULL;
 }
 
@@ -141,6 +166,10 @@ void fx_scope_push(fx_trace *t, const char *name) {
     fx_graph *g = t ? fx_trace_graph(t) : NULL;
     if (!g || g->finished)
         return;
+    if (!name) {
+        fx_graph_error(g, FX_INVALID_ARGUMENT, "fx_scope_push: name; expected text; got NULL");
+        return;
+    }
     size_t old = g->scope ? strlen(g->scope) + 1 : 0;
     char *s = g->scope_depth < DEEPEST_SCOPE ? fx_arena_alloc(&g->arena, old + strlen(name) + 1) : NULL;
     if (!s) {
@@ -162,10 +191,10 @@ void fx_scope_pop(fx_trace *t) {
         g->scope = g->scope_stack[--g->scope_depth];
 }
 
-fx_func *fx_func_ref(fx_func *f) { return fx_graph_func(fx_graph_ref(fx_func_graph(f))); }
+fx_func *fx_func_ref(fx_func *f) { return f ? fx_graph_func(fx_graph_ref(fx_func_graph(f))) : NULL; }
 void fx_func_unref(fx_func *f) { fx_graph_unref(f ? fx_func_graph(f) : NULL); }
-int fx_func_n_in(const fx_func *f) { return fx_func_graph(f)->n_param; }
-int fx_func_n_out(const fx_func *f) { return fx_func_graph(f)->n_result; }
+int fx_func_n_in(const fx_func *f) { return f ? fx_func_graph(f)->n_param : 0; }
+int fx_func_n_out(const fx_func *f) { return f ? fx_func_graph(f)->n_result : 0; }
 
 static const fx_spec nothing = {FX_TUPLE, 0, {0}};
 
@@ -177,11 +206,14 @@ fx_spec fx_func_out_spec(const fx_func *f, int i) {
     return i >= 0 && i < fx_func_n_out(f) ? fx_func_graph(f)->results[i]->spec : nothing;
 }
 
-char *fx_func_print(const fx_func *f) { return fx_graph_print(fx_func_graph(f)); }
+char *fx_func_print(const fx_func *f) { return f ? fx_graph_print(fx_func_graph(f)) : NULL; }
 
 fx_status fx_func_parse(const char *text, size_t bytes, fx_func **out) {
     fx_graph *g = NULL;
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (!out || !text)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_func_parse: %s is NULL; expected text and an address for the function", text ? "out" : "the text");
     FX_TRY(fx_graph_parse(text, bytes, &g));
     *out = fx_graph_func(g);
     return FX_OK;
@@ -202,21 +234,39 @@ static int depth(const fx_graph *g) {
     return d;
 }
 
+void fx_trace_complain(fx_graph *g, const char *text) {
+    fx_graph *owner = g ? g : current;
+    if (!owner || owner->status != FX_OK || owner->finished)
+        return;
+    for (const fx_graph *p = owner->parent; p; p = p->parent)
+        if (p->status != FX_OK)
+            return; /* an error in an enclosing trace explains the NULL */
+    fx_graph_error(owner, FX_INVALID_ARGUMENT, "%s", text);
+}
+
+bool fx_trace_given(fx_val v, const char *what, const void *pointer) {
+    char text[160];
+    if (pointer)
+        return true;
+    snprintf(text, sizeof text, "%s; expected one; got NULL", what);
+    fx_trace_complain(v ? v->graph : NULL, text);
+    return false;
+}
+
 fx_graph *fx_trace_of(int n, const fx_val *in) {
     fx_graph *g = NULL;
+    if (n < 0 || (n && !in)) {
+        fx_trace_complain(NULL, n < 0 ? "number of operands; expected 0 or more; got a negative one" : "list of operands; expected one; got NULL");
+        return NULL;
+    }
     for (int i = 0; i < n; i++)
         if (in[i] && (!g || depth(in[i]->graph) > depth(g)))
             g = in[i]->graph;
     for (int i = 0; i < n; i++)
         if (!in[i]) {
-            fx_graph *owner = g ? g : current;
-            if (owner && owner->status == FX_OK && !owner->finished) {
-                bool outer_failed = false; /* an error in an enclosing trace explains the NULL */
-                for (const fx_graph *p = owner; p; p = p->parent)
-                    outer_failed |= p->status != FX_OK;
-                if (!outer_failed)
-                    fx_graph_error(owner, FX_INVALID_ARGUMENT, "operand %d is NULL; expected a value of this trace", i);
-            }
+            char text[64];
+            snprintf(text, sizeof text, "operand %d is NULL; expected a value of this trace", i);
+            fx_trace_complain(g, text);
             return NULL;
         }
     return g;
@@ -229,6 +279,10 @@ fx_val fx_trace_build(fx_op op, int n_in, const fx_val *in, int n_attr, const fx
 
 bool fx_trace_axis(fx_val v, const char *op, int rank, int *axis) {
     int a = *axis < 0 ? *axis + rank : *axis;
+    if (!rank) {
+        fx_graph_error(v->graph, FX_INVALID_ARGUMENT, "%s: axis; expected an array with axes; got a scalar", op);
+        return false;
+    }
     if (a < 0 || a >= rank) {
         fx_graph_error(v->graph, FX_INVALID_ARGUMENT, "%s: axis; expected %d to %d; got %d", op, -rank, rank - 1, *axis);
         return false;

@@ -14,6 +14,10 @@ static inline fx_func *fx_graph_func(fx_graph *g) { return (fx_func *)g; }
 /* The graph in which an op on these operands is built: the innermost of theirs. NULL when an operand
  * is NULL (an error is recorded unless one is already). */
 fx_graph *fx_trace_of(int n, const fx_val *in);
+/* Records text as an error of g, or without one of the trace that was begun last; not when an enclosing trace has failed. */
+void fx_trace_complain(fx_graph *g, const char *text);
+/* Is the pointer there? If not, records "what; expected one; got NULL" in v's trace. */
+bool fx_trace_given(fx_val v, const char *what, const void *pointer);
 /* fx_trace_of, then fx_build. */
 fx_val fx_trace_build(fx_op op, int n_in, const fx_val *in, int n_attr, const fx_attr *attrs);
 

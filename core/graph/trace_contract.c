@@ -3,12 +3,19 @@
 
 static fx_attr precision_attr(fx_precision p) {
     static const fx_symbol names[] = {FX_SYM_default, FX_SYM_high, FX_SYM_highest};
-    return (fx_attr){FX_ATTR_precision, 1, {.i = names[(unsigned)p <= FX_PRECISION_HIGHEST ? p : 0]}};
+    return (fx_attr){FX_ATTR_precision, 1, {.i = names[p]}};
+}
+
+static bool precision_valid(fx_val v, fx_precision p) {
+    if ((unsigned)p <= FX_PRECISION_HIGHEST)
+        return true;
+    fx_graph_error(v->graph, FX_INVALID_ARGUMENT, "precision; expected FX_PRECISION_DEFAULT to _HIGHEST; got %d", (int)p);
+    return false;
 }
 
 fx_val fx_dot_general(fx_val lhs, fx_val rhs, const fx_dot_dims *d) {
     fx_val in[] = {lhs, rhs};
-    if (!fx_trace_of(2, in))
+    if (!fx_trace_of(2, in) || !fx_trace_given(lhs, "fx_dot_general: dimension numbers", d) || !precision_valid(lhs, d->precision))
         return NULL;
     fx_attr a[] = {FX_LIST(lhs_batch, d->n_batch, d->lhs_batch),
                    FX_LIST(rhs_batch, d->n_batch, d->rhs_batch),
@@ -63,7 +70,7 @@ fx_val fx_matmul(fx_val a, fx_val b) {
 fx_val fx_convolution(fx_val lhs, fx_val rhs, const fx_conv_dims *d) {
     static const int64_t ones[] = {1, 1, 1, 1, 1, 1}, zeros[6], identity[] = {0, 1, 2, 3, 4, 5, 6, 7};
     fx_val in[] = {lhs, rhs};
-    if (!fx_trace_of(2, in))
+    if (!fx_trace_of(2, in) || !fx_trace_given(lhs, "fx_convolution: dimension numbers", d) || !precision_valid(lhs, d->precision))
         return NULL;
     int rank = lhs->spec.rank, ns = rank - 2;
     if (ns < 0)

@@ -80,12 +80,16 @@ static void finish(fx_graph *g, fx_op op, int n_in, const fx_val *in, int n_attr
 }
 
 static void clear(int n, fx_val *out) {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && out; i++)
         out[i] = NULL;
 }
 
-/* Several lists of values as one, in g's arena. */
+/* Several lists of values as one, in g's arena. NULL, with an error, when one is absent. */
 static fx_val *join(fx_graph *g, int n1, const fx_val *a, int n2, const fx_val *b, int n3, const fx_val *c) {
+    if (n1 < 0 || n2 < 0 || n3 < 0 || (n1 && !a) || (n2 && !b) || (n3 && !c)) {
+        fx_trace_complain(g, "list of operands; expected as many values as its number says; got NULL or a negative number");
+        return NULL;
+    }
     fx_val *v = FX_ARENA_ARRAY(&g->arena, fx_val, n1 + n2 + n3 + 1);
     if (!v)
         return NULL;
@@ -109,6 +113,11 @@ static fx_spec *specs_of(fx_graph *g, int n, const fx_val *v) {
  * list as operands and results; the results are then NULL until the op is built. */
 static fx_graph *home(int n, const fx_val **in, int n_out, fx_val *out) {
     fx_graph *g = fx_trace_of(n, *in);
+    if (!n || n_out < 0 || (n_out && !out))
+        fx_trace_complain(g, n ? "results; expected a list for them; got NULL or a negative number"
+                               : "operands; expected 1 or more; got none");
+    if (n_out < 0 || (n_out && !out))
+        g = NULL;
     fx_val *copy = g ? join(g, n, *in, 0, NULL, 0, NULL) : NULL;
     clear(n_out, out);
     *in = copy;
@@ -118,6 +127,10 @@ static fx_graph *home(int n, const fx_val **in, int n_out, fx_val *out) {
 void fx_switch(fx_val index, int n_branch, const fx_trace_fn *branches, void *user, int n_in, const fx_val *in, int n_out,
                fx_val *out) {
     fx_graph *g = fx_trace_of(1, &index);
+    if (g && (n_branch < 1 || !branches)) {
+        fx_trace_complain(g, "fx_switch: branches; expected 1 or more; got none");
+        g = NULL;
+    }
     const fx_val *operands = g ? join(g, 1, &index, n_in, in, 0, NULL) : NULL;
     if (operands)
         g = home(1 + n_in, &operands, n_out, out);
@@ -168,8 +181,11 @@ void fx_while(fx_trace_fn cond, fx_trace_fn body, void *user, int n, const fx_va
 
 void fx_scan(fx_trace_fn body, void *user, int n_carry, const fx_val *init, int n_x, const fx_val *xs, int n_y,
              int64_t length, bool reverse, fx_val *out) {
-    fx_val first[] = {n_carry ? init[0] : n_x ? xs[0] : NULL};
-    fx_graph *g = fx_trace_of(1, first);
+    const fx_val *lead = n_carry > 0 ? init : xs;
+    bool absent = n_carry < 0 || n_x < 0 || n_y < 0 || length < 0 || n_carry + n_x == 0 || (n_carry && !init) || (n_x && !xs);
+    if (absent)
+        fx_trace_complain(NULL, "fx_scan; expected numbers of 0 or more, a carry or xs, and the lists of both; got NULL or a negative number");
+    fx_graph *g = absent ? NULL : fx_trace_of(1, lead);
     const fx_val *in = g ? join(g, n_carry, init, n_x, xs, 0, NULL) : NULL;
     g = in ? home(n_carry + n_x, &in, n_carry + n_y, out) : NULL;
     if (!g) {
@@ -226,7 +242,7 @@ void fx_reduce_fn(int n, const fx_val *x, const fx_val *init, int n_axes, const 
     int64_t dims[FX_MAX_RANK];
     int nd;
     fx_graph *g = home(n, &x, n, out);
-    if (!g || !fx_trace_axes(x[0], "fx_reduce_fn", n_axes, axes, &nd, dims))
+    if (!g || !fx_trace_axes(x[0], "fx_reduce_fn", n_axes, axes, &nd, dims) || !fx_trace_given(x[0], "fx_reduce_fn: list of initial values", init))
         return;
     fx_graph *region = scalar_region(g, "fx_reduce_fn", fn, user, n, x, false, n);
     fx_val *all = join(g, n, x, n, init, 0, NULL);
@@ -250,6 +266,10 @@ void fx_optimization_barrier(int n, const fx_val *in, fx_val *out) {
 }
 
 void fx_call(fx_trace *t, const fx_func *f, const fx_val *in, fx_val *out) {
+    if (!f || !out) {
+        fx_trace_complain(t ? fx_trace_graph(t) : NULL, f ? "fx_call: results; expected a list for them; got NULL" : "fx_call: function; expected one; got NULL");
+        return;
+    }
     const fx_graph *callee = fx_func_graph(f);
     clear(callee->n_result, out);
     if (!t || (callee->n_param && !fx_trace_of(callee->n_param, in)))

@@ -5,6 +5,8 @@
 static fx_val dynamic(fx_op op, fx_val x, fx_val update, const fx_val *start, int n_attr, const fx_attr *attrs) {
     fx_val in[FX_MAX_RANK + 2] = {x, update};
     int n = update ? 2 : 1;
+    if (x->spec.rank && !fx_trace_given(x, "list of start indices", start))
+        return NULL;
     for (int i = 0; i < x->spec.rank; i++)
         in[n++] = start[i];
     return fx_trace_build(op, n, in, n_attr, attrs);
@@ -24,7 +26,7 @@ fx_val fx_dynamic_update_slice(fx_val x, fx_val update, const fx_val *start) {
 
 fx_val fx_gather(fx_val x, fx_val indices, const fx_gather_dims *d, const int64_t *slice_sizes) {
     fx_val in[] = {x, indices};
-    if (!fx_trace_of(2, in))
+    if (!fx_trace_of(2, in) || !fx_trace_given(x, "fx_gather: dimension numbers", d))
         return NULL;
     fx_attr a[] = {FX_LIST(offset_dims, d->n_offset, d->offset_dims),
                    FX_LIST(collapsed_slice_dims, d->n_collapsed, d->collapsed_slice_dims),
@@ -39,7 +41,7 @@ fx_val fx_gather(fx_val x, fx_val indices, const fx_gather_dims *d, const int64_
 fx_val fx_scatter(fx_val x, fx_val indices, fx_val updates, const fx_scatter_dims *d, fx_scatter_kind kind) {
     static const fx_symbol kinds[] = {FX_SYM_set, FX_SYM_add, FX_SYM_mul, FX_SYM_min, FX_SYM_max};
     fx_val in[] = {x, indices, updates};
-    if (!fx_trace_of(3, in))
+    if (!fx_trace_of(3, in) || !fx_trace_given(x, "fx_scatter: dimension numbers", d))
         return NULL;
     if ((unsigned)kind > FX_SCATTER_MAX)
         return fx_graph_error(x->graph, FX_INVALID_ARGUMENT, "fx_scatter: kind; expected FX_SCATTER_SET to _MAX; got %d", (int)kind);

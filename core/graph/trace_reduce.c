@@ -74,11 +74,18 @@ fx_val fx_log_softmax(fx_val x, int axis) {
     return fx_sub(s, fx_log(fx_reduce_sum(fx_exp(s), 1, &axis, true)));
 }
 
+/* Of the four of fx_cumulative_kind and fx_window_kind? */
+static bool kind_valid(fx_val x, const char *op, unsigned kind) {
+    if (kind > 3)
+        fx_graph_error(x->graph, FX_INVALID_ARGUMENT, "%s: kind; expected a sum, product, maximum or minimum; got number %u", op, kind);
+    return kind <= 3;
+}
+
 fx_val fx_cumulative(fx_val x, int axis, fx_cumulative_kind kind, bool reverse) {
     static const fx_symbol kinds[] = {FX_SYM_sum, FX_SYM_prod, FX_SYM_max, FX_SYM_min};
-    if (!fx_trace_of(1, &x) || !fx_trace_axis(x, "fx_cumulative", x->spec.rank, &axis))
+    if (!fx_trace_of(1, &x) || !fx_trace_axis(x, "fx_cumulative", x->spec.rank, &axis) || !kind_valid(x, "fx_cumulative", (unsigned)kind))
         return NULL;
-    fx_attr a[] = {{FX_ATTR_kind, 1, {.i = kinds[(unsigned)kind & 3]}}, FX_INT(dim, axis), FX_INT(reverse, reverse)};
+    fx_attr a[] = {{FX_ATTR_kind, 1, {.i = kinds[kind]}}, FX_INT(dim, axis), FX_INT(reverse, reverse)};
     return fx_trace_build(FX_OP_cumulative, 1, &x, 3, a);
 }
 
@@ -87,10 +94,10 @@ static const int64_t ones[FX_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1}, zeros[FX_MAX_
 
 fx_val fx_reduce_window(fx_val x, const fx_window_dims *d, fx_window_kind kind) {
     static const fx_symbol kinds[] = {FX_SYM_sum, FX_SYM_prod, FX_SYM_max, FX_SYM_min};
-    if (!fx_trace_of(1, &x))
+    if (!fx_trace_of(1, &x) || !fx_trace_given(x, "fx_reduce_window: dimensions", d) || !kind_valid(x, "fx_reduce_window", (unsigned)kind))
         return NULL;
     int n = x->spec.rank;
-    fx_attr a[] = {{FX_ATTR_kind, 1, {.i = kinds[(unsigned)kind & 3]}},
+    fx_attr a[] = {{FX_ATTR_kind, 1, {.i = kinds[kind]}},
                    FX_LIST(window, n, OR(window, ones)),
                    FX_LIST(strides, n, OR(strides, ones)),
                    FX_LIST(low, n, OR(low, zeros)),
@@ -102,7 +109,7 @@ fx_val fx_reduce_window(fx_val x, const fx_window_dims *d, fx_window_kind kind) 
 
 fx_val fx_select_and_scatter(fx_val operand, fx_val source, const fx_window_dims *d, bool select_max) {
     fx_val in[] = {operand, source};
-    if (!fx_trace_of(2, in))
+    if (!fx_trace_of(2, in) || !fx_trace_given(operand, "fx_select_and_scatter: dimensions", d))
         return NULL;
     int n = operand->spec.rank;
     fx_attr a[] = {{FX_ATTR_kind, 1, {.i = select_max ? FX_SYM_max : FX_SYM_min}},
@@ -143,7 +150,10 @@ fx_val fx_argsort(fx_val x, int axis, bool descending) {
 
 void fx_top_k(fx_val x, int64_t k, fx_val *values, fx_val *indices) {
     fx_attr a = FX_INT(k, k);
-    fx_val r = fx_trace_build(FX_OP_top_k, 1, &x, 1, &a);
-    *values = r ? fx_result(r, 0) : NULL;
-    *indices = r ? fx_result(r, 1) : NULL;
+    bool places = fx_trace_given(x, "fx_top_k: address for the values", values) && fx_trace_given(x, "fx_top_k: address for the indices", indices);
+    fx_val r = places ? fx_trace_build(FX_OP_top_k, 1, &x, 1, &a) : NULL;
+    if (values)
+        *values = r ? fx_result(r, 0) : NULL;
+    if (indices)
+        *indices = r ? fx_result(r, 1) : NULL;
 }

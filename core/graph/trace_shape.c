@@ -10,6 +10,8 @@ fx_val fx_reshape(fx_val x, int rank, const int64_t *dims) {
     int infer = -1;
     if (rank < 0 || rank > FX_MAX_RANK)
         return fx_graph_error(x->graph, FX_INVALID_ARGUMENT, "fx_reshape: rank; expected 0 to %d; got %d", FX_MAX_RANK, rank);
+    if (rank && !fx_trace_given(x, "fx_reshape: list of dimensions", dims))
+        return NULL;
     for (int i = 0; i < rank; i++) {
         shape[i] = dims[i];
         if (dims[i] == -1 && infer < 0)
@@ -45,7 +47,7 @@ fx_val fx_transpose(fx_val x, const int *permutation) {
 }
 
 fx_val fx_broadcast_in_dim(fx_val x, int rank, const int64_t *shape, const int *dims) {
-    if (!fx_trace_of(1, &x))
+    if (!fx_trace_of(1, &x) || (x->spec.rank && !fx_trace_given(x, "fx_broadcast_in_dim: list of dimensions", dims)))
         return NULL;
     int64_t d[FX_MAX_RANK];
     for (int i = 0; i < x->spec.rank; i++)
@@ -55,7 +57,7 @@ fx_val fx_broadcast_in_dim(fx_val x, int rank, const int64_t *shape, const int *
 }
 
 fx_val fx_broadcast_to(fx_val x, int rank, const int64_t *dims) {
-    if (!fx_trace_of(1, &x))
+    if (!fx_trace_of(1, &x) || (rank > 0 && !fx_trace_given(x, "fx_broadcast_to: list of dimensions", dims)))
         return NULL;
     int64_t keep[FX_MAX_RANK];
     int map[FX_MAX_RANK], n = 0, lead = rank - x->spec.rank;
@@ -135,6 +137,8 @@ fx_val fx_pad(fx_val x, fx_val value, const int64_t *low, const int64_t *high, c
 }
 
 fx_val fx_concatenate(int n, const fx_val *x, int axis) {
+    if (n < 1)
+        fx_trace_complain(NULL, "fx_concatenate: number of operands; expected 1 or more");
     if (n < 1 || !fx_trace_of(n, x) || !fx_trace_axis(x[0], "fx_concatenate", x[0]->spec.rank, &axis))
         return NULL;
     fx_attr a = FX_INT(dim, axis);
@@ -142,6 +146,8 @@ fx_val fx_concatenate(int n, const fx_val *x, int axis) {
 }
 
 fx_val fx_stack(int n, const fx_val *x, int axis) {
+    if (n < 1)
+        fx_trace_complain(NULL, "fx_stack: number of operands; expected 1 or more");
     fx_graph *g = n < 1 ? NULL : fx_trace_of(n, x);
     if (!g || !fx_trace_axis(x[0], "fx_stack", x[0]->spec.rank + 1, &axis))
         return NULL;

@@ -6,7 +6,7 @@
 
 fx_val fx_nn_attention(fx_nn *nn, fx_val q, fx_val k, fx_val v, fx_val mask, double dropout) {
     fx_spec sq = fx_spec_of(q), sk = fx_spec_of(k);
-    if (!q || !k || !v)
+    if (!nn || !q || !k || !v)
         return NULL;
     if (sq.rank != 4 || sk.rank != 4 || fx_spec_of(v).rank != 4)
         return fx_trace_fail(nn->t, "fx_nn_attention: expected q, k, v of shape [batch, length, heads, size]; got ranks %d, %d, %d",
@@ -23,13 +23,14 @@ fx_val fx_nn_attention(fx_nn *nn, fx_val q, fx_val k, fx_val v, fx_val mask, dou
 
 fx_val fx_nn_multi_head_attention(fx_nn *nn, const char *name, fx_val x, int64_t heads, fx_val mask, double dropout) {
     fx_spec s = fx_spec_of(x);
-    if (!x)
+    if (!nn || !x)
         return NULL;
     if (s.rank != 3 || heads < 1 || s.dims[2] % heads)
         return fx_trace_fail(nn->t,
                              "fx_nn_multi_head_attention \"%s\": expected [batch, length, width], width a multiple of %lld heads",
                              name, (long long)heads);
-    fx_nn_push(nn, "%s", name);
+    if (!fx_nn_enter(nn, "fx_nn_multi_head_attention", name))
+        return NULL;
     fx_val qkv = fx_nn_linear(nn, "qkv", x, 3 * s.dims[2], true), part[3];
     qkv = fx_reshape(qkv, 5, (int64_t[]){s.dims[0], s.dims[1], 3, heads, s.dims[2] / heads});
     for (int i = 0; i < 3; i++)
@@ -42,7 +43,8 @@ fx_val fx_nn_multi_head_attention(fx_nn *nn, const char *name, fx_val x, int64_t
 
 fx_val fx_nn_transformer_block(fx_nn *nn, const char *name, fx_val x, int64_t heads, int64_t hidden, double dropout,
                                double eps) {
-    fx_nn_push(nn, "%s", name);
+    if (!fx_nn_enter(nn, "fx_nn_transformer_block", name))
+        return NULL;
     fx_val a = fx_nn_multi_head_attention(nn, "attention", fx_nn_layer_norm(nn, "norm1", x, eps), heads, NULL, 0);
     x = fx_add(x, fx_nn_dropout(nn, a, dropout));
     x = fx_add(x, fx_nn_mlp(nn, "mlp", fx_nn_layer_norm(nn, "norm2", x, eps), hidden, dropout));

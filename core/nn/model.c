@@ -8,12 +8,14 @@
 #include "core/base/error.h"
 #include "core/nn/nn.h"
 
-fx_trace *fx_nn_trace(fx_nn *nn) { return nn->t; }
-bool fx_nn_training(const fx_nn *nn) { return nn->m->opt.training; }
+fx_trace *fx_nn_trace(fx_nn *nn) { return nn ? nn->t : NULL; }
+bool fx_nn_training(const fx_nn *nn) { return nn && nn->m->opt.training; }
 
 void fx_nn_push(fx_nn *nn, const char *fmt, ...) {
     char name[128];
     va_list ap;
+    if (!nn)
+        return;
     va_start(ap, fmt);
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
@@ -27,8 +29,18 @@ void fx_nn_push(fx_nn *nn, const char *fmt, ...) {
     fx_scope_push(nn->t, name);
 }
 
+bool fx_nn_enter(fx_nn *nn, const char *layer, const char *name) {
+    if (nn && name && *name) {
+        fx_nn_push(nn, "%s", name);
+        return true;
+    }
+    if (nn)
+        fx_trace_fail(nn->t, "%s: name; expected text; got %s", layer, name ? "the empty text" : "NULL");
+    return false;
+}
+
 void fx_nn_pop(fx_nn *nn) {
-    if (nn->depth) {
+    if (nn && nn->depth) {
         nn->scope[nn->cut[--nn->depth]] = '\0';
         fx_scope_pop(nn->t);
     }
@@ -42,6 +54,10 @@ static int find(const fx_model *m, const char *name) {
 }
 
 fx_val fx_param(fx_nn *nn, const char *name, fx_spec spec, fx_initializer init, bool decay) {
+    if (!nn)
+        return NULL;
+    if (!name || !*name)
+        return fx_trace_fail(nn->t, "fx_param: name; expected text; got %s", name ? "the empty text" : "NULL");
     fx_model *m = nn->m;
     char full[640], a[128], b[128];
     snprintf(full, sizeof full, "%s%s%s", nn->scope, nn->scope[0] ? "." : "", name);
@@ -70,11 +86,15 @@ fx_val fx_param(fx_nn *nn, const char *name, fx_spec spec, fx_initializer init, 
 }
 
 fx_val fx_nn_cast(fx_nn *nn, fx_val x) {
+    if (!nn)
+        return NULL;
     fx_dtype want = nn->m->opt.compute_dtype;
     return x && fx_dtype_is_float(fx_spec_of(x).dtype) && fx_spec_of(x).dtype != want ? fx_convert(x, want) : x;
 }
 
 fx_val fx_nn_key(fx_nn *nn) {
+    if (!nn)
+        return NULL;
     if (!nn->key)
         return fx_trace_fail(nn->t, "fx_nn_key: a key is there only while training; set fx_model_options.training");
     return fx_random_fold_in(nn->key, fx_scalar(nn->t, FX_U32, nn->n_keys++));
@@ -103,7 +123,13 @@ static fx_status reorder(fx_model *m, fx_func *f, int n_in) {
 fx_status fx_model_create(fx_model_fn fn, void *user, const fx_model_options *opt, int n_in, const fx_spec *in, int n_out,
                           fx_model **out) {
     static const fx_model_options defaults = FX_MODEL_OPTIONS_INIT;
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (opt && opt->struct_size == sizeof *opt && (!fx_dtype_is_float(opt->param_dtype) || !fx_dtype_is_float(opt->compute_dtype)))
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_model_create: param_dtype and compute_dtype; expected floats; got %s and %s",
+                       fx_dtype_name(opt->param_dtype), fx_dtype_name(opt->compute_dtype));
+    if (!out || (n_in > 0 && !in))
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_model_create: %s; expected one; got NULL", out ? "list of the inputs' types" : "address for the model");
     if (!fn || n_in < 0 || n_out < 1 || (opt && opt->struct_size != sizeof *opt))
         return fx_fail(FX_INVALID_ARGUMENT,
                        "fx_model_create; expected a function, results and FX_MODEL_OPTIONS_INIT; got %s, %d, %s",
@@ -149,16 +175,19 @@ void fx_model_destroy(fx_model *m) {
     free(m);
 }
 
-int fx_model_n_param(const fx_model *m) { return m->n_param; }
-const char *fx_model_param_name(const fx_model *m, int i) { return m->params[i].name; }
-fx_spec fx_model_param_spec(const fx_model *m, int i) { return m->params[i].spec; }
-int fx_model_find_param(const fx_model *m, const char *name) { return find(m, name); }
-bool fx_model_param_decays(const fx_model *m, int i) { return m->params[i].decay; }
-const fx_func *fx_model_func(const fx_model *m) { return m->func; }
+int fx_model_n_param(const fx_model *m) { return m ? m->n_param : 0; }
+
+static bool has(const fx_model *m, int i) { return m && i >= 0 && i < m->n_param; }
+
+const char *fx_model_param_name(const fx_model *m, int i) { return has(m, i) ? m->params[i].name : NULL; }
+fx_spec fx_model_param_spec(const fx_model *m, int i) { return has(m, i) ? m->params[i].spec : (fx_spec){FX_TUPLE, 0, {0}}; }
+int fx_model_find_param(const fx_model *m, const char *name) { return m && name ? find(m, name) : -1; }
+bool fx_model_param_decays(const fx_model *m, int i) { return has(m, i) && m->params[i].decay; }
+const fx_func *fx_model_func(const fx_model *m) { return m ? m->func : NULL; }
 
 int64_t fx_model_param_count(const fx_model *m) {
     int64_t n = 0;
-    for (int i = 0; i < m->n_param; i++)
+    for (int i = 0; m && i < m->n_param; i++)
         n += fx_spec_count(&m->params[i].spec);
     return n;
 }
@@ -171,5 +200,7 @@ static void init_all(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
 
 fx_status fx_model_init_func(const fx_model *m, fx_func **out) {
     fx_spec key = FX_SPEC(FX_U32, 2);
+    if (!m || !out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_model_init_func: %s; expected one; got NULL", m ? "address for the function" : "model");
     return fx_trace_func(init_all, (void *)(uintptr_t)m, 1, &key, m->n_param, out);
 }

@@ -33,4 +33,7 @@ struct fx_nn {
     uint32_t n_keys;
 };
 
+/* Opens the scope of a layer. False when nn or the name is absent; in the latter case an error is recorded. */
+bool fx_nn_enter(fx_nn *nn, const char *layer, const char *name);
+
 #endif

@@ -4,6 +4,8 @@
 #include "fornax/nn.h"
 
 int fx_optimizer_slots(const fx_optimizer *o) {
+    if (!o)
+        return 0;
     switch (o->kind) {
     case FX_SGD: return o->momentum != 0;
     case FX_LION: return 1;
@@ -12,6 +14,8 @@ int fx_optimizer_slots(const fx_optimizer *o) {
 }
 
 const char *fx_optimizer_slot_name(const fx_optimizer *o, int slot) {
+    if (!o || slot < 0 || slot >= fx_optimizer_slots(o))
+        return "";
     if (o->kind == FX_SGD)
         return "momentum";
     return slot ? "v" : "m";
@@ -19,7 +23,7 @@ const char *fx_optimizer_slot_name(const fx_optimizer *o, int slot) {
 
 fx_val fx_global_norm(int n, const fx_val *v) {
     fx_val total = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && v; i++) {
         if (!v[i])
             return NULL;
         fx_val s = fx_reduce_sum(fx_square(fx_convert(v[i], FX_F32)), -1, NULL, false);
@@ -37,6 +41,13 @@ static fx_val bias_correction(double beta, fx_val t) { return fx_neg(fx_expm1(fx
 void fx_optimizer_update(const fx_optimizer *o, int n, const fx_val *params, const fx_val *grads, const fx_val *state,
                          const bool *decays, fx_val step, fx_val lr, fx_val *new_params, fx_val *new_state) {
     int slots = fx_optimizer_slots(o);
+    fx_trace *t0 = fx_val_trace(step ? step : lr);
+    bool bad = !o || o->struct_size != sizeof *o || (unsigned)o->kind > FX_LION;
+    if (bad || n < 1 || !params || !grads || (slots && (!state || !new_state)) || !new_params || !step || !lr) {
+        fx_trace_fail(t0, "fx_optimizer_update; expected %s; got %s",
+                      bad ? "options from FX_OPTIMIZER_INIT with one of its kinds" : "1 or more parameters, and every list and value", bad ? "others" : "NULL");
+        return;
+    }
     fx_val scale = NULL, ok = NULL;
     if (o->clip_norm > 0) {
         fx_val norm = fx_global_norm(n, grads);
@@ -94,6 +105,8 @@ void fx_optimizer_update(const fx_optimizer *o, int n, const fx_val *params, con
 }
 
 double fx_schedule_at(const fx_schedule *s, int64_t step) {
+    if (!s)
+        return 0;
     if (step < s->warmup)
         return s->peak * (double)(step + 1) / (double)s->warmup;
     int64_t after = step - s->warmup, span = s->total - s->warmup;

@@ -13,10 +13,10 @@ typedef struct plan {
     int n_state, n_in, n_out;
 } plan;
 
-int fx_train_step_state_count(const fx_model *m, const fx_optimizer *o) { return m->n_param * fx_optimizer_slots(o); }
+int fx_train_step_state_count(const fx_model *m, const fx_optimizer *o) { return m ? m->n_param * fx_optimizer_slots(o) : 0; }
 
 void fx_train_step_donate(const fx_model *m, const fx_optimizer *o, int *list) {
-    for (int i = 0; i < m->n_param + fx_train_step_state_count(m, o); i++)
+    for (int i = 0; m && list && i < m->n_param + fx_train_step_state_count(m, o); i++)
         list[i] = i;
 }
 
@@ -43,9 +43,13 @@ static void step(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
 }
 
 fx_status fx_train_step(const fx_model *m, const fx_optimizer *o, fx_func **out) {
-    *out = NULL;
-    if (o->struct_size != sizeof *o)
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_train_step: options; expected FX_OPTIMIZER_INIT; got another version's");
+    if (out)
+        *out = NULL;
+    if (!m || !o || !out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_train_step: %s; expected one; got NULL", !m ? "model" : !o ? "optimizer" : "address for the function");
+    if (o->struct_size != sizeof *o || (unsigned)o->kind > FX_LION)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_train_step: optimizer; expected FX_OPTIMIZER_INIT with one of its kinds; got another version's size or kind %d",
+                       (int)o->kind);
     int n = m->n_param, slots = fx_optimizer_slots(o), extra = m->n_in + m->opt.training;
     plan p = {m, o, NULL, NULL, n * slots, extra, fx_func_n_out(m->func)};
     int total = n + p.n_state + 2 + extra;

@@ -73,8 +73,8 @@ void fx_array_unref(fx_array *a) {
     free(a);
 }
 
-fx_spec fx_array_spec(const fx_array *a) { return a->spec; }
-fx_device *fx_array_device(const fx_array *a) { return a->device; }
+fx_spec fx_array_spec(const fx_array *a) { return a ? a->spec : (fx_spec){FX_TUPLE, 0, {0}}; }
+fx_device *fx_array_device(const fx_array *a) { return a ? a->device : NULL; }
 
 static fx_status check_bytes(const fx_array *a, const void *data, size_t bytes, const char *what) {
     char s[128];
@@ -152,6 +152,8 @@ fx_status fx_array_read(fx_array *a, void *data, size_t bytes) {
 }
 
 fx_status fx_array_create(fx_device *d, fx_spec spec, const void *data, fx_array **out) {
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_array_create: out; expected an address for the array; got NULL");
     *out = NULL;
     FX_TRY(fx_device_open(d));
     FX_TRY(fx_spec_check(&spec, "fx_array_create"));
@@ -171,7 +173,10 @@ fx_status fx_array_create(fx_device *d, fx_spec spec, const void *data, fx_array
 }
 
 fx_status fx_array_to(fx_array *a, fx_device *d, fx_array **out) {
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_array_to: out; expected an address for the array; got NULL");
     if (!a || !d)
         return fx_fail(FX_INVALID_ARGUMENT, "fx_array_to: %s is NULL", a ? "the device" : "the array");
     if (a->device == d) {

@@ -142,6 +142,8 @@ fx_status fx_cache_dir(const char *option, char **out) {
 fx_status fx_init(const fx_options *opt, fx_context **out) {
     static const fx_device_info reference = {
         .name = "reference evaluator", .driver = "Fornax", .kind = FX_DEVICE_REFERENCE, .usable = true};
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_init: out; expected an address for the context; got NULL");
     *out = NULL;
     if (opt && opt->struct_size != sizeof *opt)
         return fx_fail(FX_INVALID_ARGUMENT, "fx_init: options; expected FX_OPTIONS_INIT of this version; got another size");
@@ -177,9 +179,9 @@ void fx_shutdown(fx_context *cx) {
     free(cx);
 }
 
-int fx_device_count(const fx_context *cx) { return cx->n_device; }
-fx_device *fx_device_at(fx_context *cx, int i) { return i >= 0 && i < cx->n_device ? cx->devices[i] : NULL; }
-fx_device *fx_default_device(fx_context *cx) { return cx->standard; }
+int fx_device_count(const fx_context *cx) { return cx ? cx->n_device : 0; }
+fx_device *fx_device_at(fx_context *cx, int i) { return cx && i >= 0 && i < cx->n_device ? cx->devices[i] : NULL; }
+fx_device *fx_default_device(fx_context *cx) { return cx ? cx->standard : NULL; }
 
 void fx_device_list(const fx_context *cx, char *text, size_t size) {
     size_t used = 0;
@@ -194,7 +196,10 @@ void fx_device_list(const fx_context *cx, char *text, size_t size) {
 
 fx_status fx_device_find(fx_context *cx, const char *uri, fx_device **out) {
     char list[2048];
-    *out = NULL;
+    if (out)
+        *out = NULL;
+    if (!cx || !out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_device_find: %s; expected one; got NULL", cx ? "address for the device" : "context");
     for (int i = 0; uri && i < cx->n_device; i++) {
         fx_device *d = cx->devices[i];
         if (strcmp(uri, d->uri) && strcmp(uri, d->backend ? d->backend->name : "reference"))

@@ -44,13 +44,13 @@ void fx_device_close(fx_device *d) {
     d->open = NULL;
 }
 
-const char *fx_device_uri(const fx_device *d) { return d->uri; }
-const char *fx_device_name(const fx_device *d) { return d->info.name; }
-const char *fx_device_driver(const fx_device *d) { return d->info.driver; }
+const char *fx_device_uri(const fx_device *d) { return d ? d->uri : ""; }
+const char *fx_device_name(const fx_device *d) { return d ? d->info.name : ""; }
+const char *fx_device_driver(const fx_device *d) { return d ? d->info.driver : ""; }
 
 const char *fx_device_kind_name(const fx_device *d) {
     static const char *const names[] = {"discrete GPU", "integrated GPU", "virtual GPU", "CPU", "software", "reference"};
-    return (unsigned)d->info.kind < sizeof names / sizeof *names ? names[d->info.kind] : "?";
+    return d && (unsigned)d->info.kind < sizeof names / sizeof *names ? names[d->info.kind] : "?";
 }
 
 fx_status fx_device_supports(fx_device *d, fx_dtype t) {
@@ -76,6 +76,8 @@ fx_status fx_device_supports(fx_device *d, fx_dtype t) {
 }
 
 fx_status fx_device_memory(fx_device *d, fx_memory_stats *out) {
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_device_memory: out; expected an address for the figures; got NULL");
     memset(out, 0, sizeof *out);
     FX_TRY(fx_device_open(d));
     if (!d->backend) {
@@ -93,6 +95,8 @@ fx_status fx_device_memory(fx_device *d, fx_memory_stats *out) {
 fx_status fx_device_wait(fx_device *d) {
     uint64_t ticket;
     bool done;
+    if (!d)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_device_wait: device; expected one of the context's; got NULL");
     if (!d->open)
         return FX_OK;
     FX_TRY(d->backend->submit(d->open, 0, NULL, &ticket));

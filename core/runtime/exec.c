@@ -140,6 +140,9 @@ fx_status fx_compile(const fx_func *f, fx_device *d, const fx_compile_options *o
                        !f ? "no function" : !out ? "no place" : "options of another version");
     FX_TRY(fx_device_open(d));
     const fx_graph *g = (const fx_graph *)f;
+    if (opt->n_donate < 0 || (opt->n_donate && !opt->donate))
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate; expected a list of n_donate inputs; got %d and %s", opt->n_donate,
+                       opt->donate ? "a list" : "NULL");
     for (int i = 0; i < opt->n_donate; i++)
         if (opt->donate[i] < 0 || opt->donate[i] >= g->n_param)
             return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate[%d]; expected 0 to %d; got %d", i, g->n_param - 1, opt->donate[i]);
@@ -345,4 +348,8 @@ fx_status fx_exec_stats(const fx_exec *e, fx_exec_stats_t *out) {
     return FX_OK;
 }
 
-char *fx_exec_describe(const fx_exec *e) { return e->program ? fx_program_print(e->program) : fx_graph_print(e->graph); }
+char *fx_exec_describe(const fx_exec *e) {
+    if (!e)
+        return NULL;
+    return e->program ? fx_program_print(e->program) : fx_graph_print(e->graph);
+}

@@ -18,9 +18,10 @@ struct fx_jit {
 
 fx_status fx_jit_create(const fx_func *f, const fx_compile_options *opt, fx_jit **out) {
     static const fx_compile_options defaults = FX_COMPILE_OPTIONS_INIT;
-    if (!f || !out || (opt && opt->struct_size != sizeof *opt))
+    if (out)
+        *out = NULL;
+    if (!f || !out || (opt && (opt->struct_size != sizeof *opt || opt->n_donate < 0 || (opt->n_donate && !opt->donate))))
         return fx_fail(FX_INVALID_ARGUMENT, "fx_jit_create: expected a function, a place for the result and FX_COMPILE_OPTIONS_INIT");
-    *out = NULL;
     fx_jit *j = calloc(1, sizeof *j);
     if (!j || pthread_mutex_init(&j->lock, NULL)) {
         free(j);

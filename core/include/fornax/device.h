@@ -35,6 +35,7 @@ FX_API fx_device *fx_device_at(fx_context *cx, int i);
 FX_API fx_device *fx_default_device(fx_context *cx);
 /* "vulkan:0", "vulkan" (its first), "reference"; FX_NOT_FOUND lists what there is. */
 FX_API fx_status fx_device_find(fx_context *cx, const char *uri, fx_device **out);
+/* Texts about a device: borrowed, "" or "?" for NULL. */
 FX_API const char *fx_device_uri(const fx_device *d);
 FX_API const char *fx_device_name(const fx_device *d);
 FX_API const char *fx_device_driver(const fx_device *d);
@@ -57,7 +58,7 @@ FX_API fx_status fx_device_wait(fx_device *d);
 FX_API fx_status fx_array_create(fx_device *d, fx_spec spec, const void *data, fx_array **out); /* data NULL: zeros */
 FX_API fx_array *fx_array_ref(fx_array *a);
 FX_API void fx_array_unref(fx_array *a); /* NULL is fine */
-FX_API fx_spec fx_array_spec(const fx_array *a);
+FX_API fx_spec fx_array_spec(const fx_array *a); /* dtype FX_TUPLE for NULL */
 FX_API fx_device *fx_array_device(const fx_array *a);
 /* Waits, then copies all elements; bytes must be the array's size on the host. */
 FX_API fx_status fx_array_read(fx_array *a, void *data, size_t bytes);
@@ -94,7 +95,7 @@ typedef struct fx_exec_stats_t {
 } fx_exec_stats_t;
 FX_API fx_status fx_exec_stats(const fx_exec *e, fx_exec_stats_t *out);
 /* A line a kernel: name, schedule, grid, bytes, FLOPs, fused ops. malloc'd. */
-FX_API char *fx_exec_describe(const fx_exec *e);
+FX_API char *fx_exec_describe(const fx_exec *e); /* NULL when e is, or when memory is out */
 
 /* A function with a cache of executables per device: fx_jit_run compiles at first use. */
 typedef struct fx_jit fx_jit;

@@ -68,7 +68,7 @@ FX_API fx_status fx_model_create(fx_model_fn fn, void *user, const fx_model_opti
                                  int n_out, fx_model **out);
 FX_API void fx_model_destroy(fx_model *m); /* NULL is fine */
 FX_API int fx_model_n_param(const fx_model *m);
-FX_API const char *fx_model_param_name(const fx_model *m, int i); /* "encoder.layer.0.mlp.fc1.weight"; borrowed */
+FX_API const char *fx_model_param_name(const fx_model *m, int i); /* "encoder.layer.0.mlp.fc1.weight"; borrowed; NULL past the end */
 FX_API fx_spec fx_model_param_spec(const fx_model *m, int i);
 FX_API int fx_model_find_param(const fx_model *m, const char *name); /* -1 when there is none */
 FX_API bool fx_model_param_decays(const fx_model *m, int i); /* weight decay applies: matrices and kernels of layers, not
@@ -140,7 +140,7 @@ typedef struct fx_schedule {
     int64_t period;      /* STEP: multiply by factor every `period` steps after the warm-up */
     double factor;
 } fx_schedule;
-FX_API double fx_schedule_at(const fx_schedule *s, int64_t step);
+FX_API double fx_schedule_at(const fx_schedule *s, int64_t step); /* 0 for NULL */
 
 /* --- optimizers --- */
 
@@ -158,7 +158,7 @@ typedef struct fx_optimizer {
 #define FX_OPTIMIZER_INIT {sizeof(fx_optimizer), FX_SGD, 0.0, false, 0.9, 0.999, 1e-8, 0.0, 0.0}
 /* State arrays per parameter: 0 (plain SGD), 1 (momentum, Lion) or 2 (Adam: first and second moment). */
 FX_API int fx_optimizer_slots(const fx_optimizer *o);
-FX_API const char *fx_optimizer_slot_name(const fx_optimizer *o, int slot); /* "momentum", "m", "v" */
+FX_API const char *fx_optimizer_slot_name(const fx_optimizer *o, int slot); /* "momentum", "m", "v"; else "" */
 /* One update. state: n * slots values, parameter by parameter, f32 of the parameter's shape, zeros at the start.
  * step: s32 scalar, 0 at the first update (bias correction uses step + 1). lr: f32 scalar. decays: n flags.
  * Formulas: SGD/momentum as PyTorch (v = m v + g; p -= lr v, Nesterov p -= lr (g + m v)); Adam Kingma & Ba 2015;
