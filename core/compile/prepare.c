@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/env.h"
 #include "core/base/error.h"
 
 /* Rebuilds g in `out` with args for parameters; results[i] is the counterpart of g->results[i]. */
@@ -43,6 +44,9 @@ static fx_status expand(fx_graph *out, const fx_graph *g, fx_node *const *args, 
     return st;
 }
 
+/* With FORNAX_DEBUG=1, every invariant of a graph after a pass. */
+static fx_status check(const fx_graph *g) { return fx_env_flag(FX_ENV_debug) ? fx_graph_verify(g) : FX_OK; }
+
 fx_status fx_prepare(const fx_graph *g, fx_graph **out) {
     fx_graph *flat = fx_graph_new(NULL);
     fx_node **args = calloc((size_t)g->n_param + 1, sizeof *args),
@@ -54,6 +58,8 @@ fx_status fx_prepare(const fx_graph *g, fx_graph **out) {
         st = expand(flat, g, args, results);
     if (st == FX_OK)
         st = fx_graph_finish(flat, g->n_result, results, true);
+    if (st == FX_OK)
+        st = check(flat);
     free(args);
     free(results);
     if (st != FX_OK) {
@@ -61,6 +67,10 @@ fx_status fx_prepare(const fx_graph *g, fx_graph **out) {
         return st;
     }
     st = fx_graph_simplify(flat, out);
+    if (st == FX_OK && (st = check(*out)) != FX_OK) {
+        fx_graph_unref(*out);
+        *out = NULL;
+    }
     fx_graph_unref(flat);
     return st;
 }
