@@ -22,6 +22,7 @@ for page in README.md docs/*.md; do
             if [[ $file == $pattern || $file == */$pattern ]]; then found=yes; break; fi
         done
         [ -n "$found" ] || [ -e "$2/include/$name" ] || { echo "$page: there is no file $name"; bad=1; }
+    # shellcheck disable=SC2016  # backquotes of the page, not of the shell
     done < <(grep -oE '`[A-Za-z0-9_./*-]+\.(c|h|def|inc|sh|cmake|md|in)`' "$page" | tr -d '`' | grep -v 'hello\.c' | sort -u)
     while IFS= read -r name; do
         grep -qE "\b$name\b" "$sources" || { echo "$page: nothing declares $name"; bad=1; }

@@ -112,7 +112,7 @@ FX_API fx_val fx_nn_attention(fx_nn *nn, fx_val q, fx_val k, fx_val v, fx_val ma
 FX_API fx_val fx_nn_multi_head_attention(fx_nn *nn, const char *name, fx_val x, int64_t heads, fx_val mask, double dropout);
 /* fc1, GELU, fc2. */
 FX_API fx_val fx_nn_mlp(fx_nn *nn, const char *name, fx_val x, int64_t hidden, double dropout);
-/* Pre-norm: x + attention(norm1(x)), then x + mlp(norm2(x)). */
+/* Pre-norm: x + attention(norm1(x)), then x + mlp(norm2(x)); dropout on what is added and inside the MLP. */
 FX_API fx_val fx_nn_transformer_block(fx_nn *nn, const char *name, fx_val x, int64_t heads, int64_t hidden, double dropout,
                                       double eps);
 

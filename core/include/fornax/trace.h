@@ -43,6 +43,7 @@ FX_API void fx_scope_pop(fx_trace *t);
 
 FX_API fx_func *fx_func_ref(fx_func *f);
 FX_API void fx_func_unref(fx_func *f); /* NULL is fine */
+/* Of NULL: 0, and the spec of nothing (dtype FX_TUPLE), as for a position past the end. */
 FX_API int fx_func_n_in(const fx_func *f);
 FX_API int fx_func_n_out(const fx_func *f);
 FX_API fx_spec fx_func_in_spec(const fx_func *f, int i);
@@ -122,7 +123,7 @@ FX_API fx_val fx_take(fx_val x, fx_val indices, int axis);             /* jnp.ta
 FX_API fx_val fx_take_along_axis(fx_val x, fx_val indices, int axis);
 FX_API fx_val fx_one_hot(fx_val labels, int64_t classes, fx_dtype dtype); /* last axis; out of range: zeros */
 
-/* Contraction. precision of NULL dims: 0. */
+/* Contraction. */
 typedef enum fx_precision { FX_PRECISION_DEFAULT, FX_PRECISION_HIGH, FX_PRECISION_HIGHEST } fx_precision;
 typedef struct fx_dot_dims {
     int n_batch, n_contract;
@@ -191,7 +192,7 @@ FX_API void fx_call(fx_trace *t, const fx_func *f, const fx_val *in, fx_val *out
 /* Random numbers: jax.random's streams (threefry2x32, partitionable), bit for bit. A key is u32[2]. */
 FX_API fx_val fx_random_key(fx_trace *t, uint64_t seed);
 FX_API fx_val fx_random_split(fx_val key, int64_t n);            /* u32[n,2] */
-FX_API fx_val fx_random_fold_in(fx_val key, fx_val data);        /* data: u32 scalar */
+FX_API fx_val fx_random_fold_in(fx_val key, fx_val data);        /* data: an integer scalar, taken as u32 */
 FX_API fx_val fx_random_bits(fx_val key, fx_spec spec);          /* u8, u16, u32 or u64 */
 FX_API fx_val fx_random_uniform(fx_val key, fx_spec spec, double lo, double hi);
 FX_API fx_val fx_random_normal(fx_val key, fx_spec spec);
