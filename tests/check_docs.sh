@@ -5,6 +5,7 @@
 #
 # In README.md and docs/*.md: `folder/file.c` is a path in the tree, `file.c` a file somewhere in it (NAME stands for any name,
 # FILE.* patterns may match several), `fx_...` is a name that some source declares, [text](page.md) is a page beside it.
+# shellcheck disable=SC2016  # backquotes are the page's, not the shell's
 set -euo pipefail
 cd "$1"
 bad=0
@@ -22,7 +23,6 @@ for page in README.md docs/*.md; do
             if [[ $file == $pattern || $file == */$pattern ]]; then found=yes; break; fi
         done
         [ -n "$found" ] || [ -e "$2/include/$name" ] || { echo "$page: there is no file $name"; bad=1; }
-    # shellcheck disable=SC2016  # backquotes of the page, not of the shell
     done < <(grep -oE '`[A-Za-z0-9_./*-]+\.(c|h|def|inc|sh|cmake|md|in)`' "$page" | tr -d '`' | grep -v 'hello\.c' | sort -u)
     while IFS= read -r name; do
         grep -qE "\b$name\b" "$sources" || { echo "$page: nothing declares $name"; bad=1; }
