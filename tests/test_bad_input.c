@@ -224,7 +224,7 @@ END_TEST
 
 /* One wrong call each in a model on x f32[2,4], labels s32[2] and s f32[]. */
 static int wrong, failures;
-enum { N_WRONG = 44 };
+enum { N_WRONG = 47 };
 static void model(fx_nn *nn, const fx_val *in, fx_val *out, void *user) {
     (void)user;
     fx_val x = in[0], labels = in[1], s = in[2], image = fx_reshape(x, 4, (int64_t[]){1, 2, 2, 2});
@@ -282,6 +282,9 @@ static void model(fx_nn *nn, const fx_val *in, fx_val *out, void *user) {
             fx_nn_push(nn, "deep.%d", i);
         out[0] = x;
         return;
+    case 44: out[0] = fx_cross_entropy_labels(x, fx_reshape(fx_slice_axis(labels, 0, 0, 1), 1, (int64_t[]){1}), 0, -1); return;
+    case 45: out[0] = fx_mse(x, fx_slice_axis(x, 0, 0, 1)); return;
+    case 46: out[0] = fx_count_correct(x, fx_expand_dims(labels, 1)); return;
     default: out[0] = fx_nn_linear(nn, "l", x, 3, true); out[0] = fx_reduce_sum(out[0], -1, NULL, false);
     }
 }

@@ -116,7 +116,7 @@ FX_API fx_val fx_nn_mlp(fx_nn *nn, const char *name, fx_val x, int64_t hidden, d
 FX_API fx_val fx_nn_transformer_block(fx_nn *nn, const char *name, fx_val x, int64_t heads, int64_t hidden, double dropout,
                                       double eps);
 
-/* --- losses: scalars in f32 --- */
+/* --- losses: scalars in f32; shapes must agree exactly, nothing is broadcast --- */
 
 /* Mean of -log softmax(logits)[label] over the rows whose label is not `ignore` (pass a value no label has, such
  * as -1, for none); label smoothing mixes in the uniform distribution. logits [..., classes], labels [...] integers. All
