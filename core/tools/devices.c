@@ -28,7 +28,6 @@ static void as_json(fx_device *d, bool standard, bool last) {
 }
 
 static void as_text(fx_device *d, bool standard) {
-    static const fx_dtype types[] = {FX_F16, FX_BF16, FX_F64, FX_S8, FX_S16, FX_S64};
     printf("%-12s %s (%s)%s\n", d->uri, d->info.name, fx_device_kind_name(d), standard ? ", default" : "");
     if (!d->info.usable) {
         printf("             not usable: %s\n", d->info.reason);
@@ -41,10 +40,10 @@ static void as_text(fx_device *d, bool standard) {
         return;
     printf("             subgroup %u, workgroup %u, shared memory %u KiB, largest allocation %.1f GiB\n", d->caps.subgroup_size,
            d->caps.max_invocations, d->caps.shared_bytes / 1024, (double)d->caps.max_allocation / 1073741824);
-    printf("             types: bool s32 u32 f32");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (fx_device_supports(d, types[i]) == FX_OK)
-            printf(" %s", fx_dtype_name(types[i]));
+    printf("             types:");
+    for (int t = 0; t < FX_DTYPE_COUNT; t++)
+        if (fx_device_supports(d, (fx_dtype)t) == FX_OK)
+            printf(" %s", fx_dtype_name((fx_dtype)t));
     printf("\n");
 }
 
