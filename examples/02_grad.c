@@ -52,10 +52,10 @@ static fx_status derivatives(fx_context *cx) {
     printf("second derivative in x: %g\n", (double)r[0]);
 
     /* a batch axis of three points: the mapped function's inputs are f32[3] */
-    const float xs[] = {-1, 0, 1}, ys[] = {2, 0, 1}, *points[] = {xs, ys};
+    const float xs[] = {-1, 0, 1}, ys[] = {2, 0, 2}, *points[] = {xs, ys};
     FX_TRY(fx_vmap(first, NULL, NULL, 3, &many));
     FX_TRY(call(d, many, points, r));
-    printf("df/dx at (-1, 2), (0, 0), (1, 1): %g, %g, %g\n", (double)r[0], (double)r[1], (double)r[2]);
+    printf("df/dx at (-1, 2), (0, 0), (1, 2): %g, %g, %g\n", (double)r[0], (double)r[1], (double)r[2]);
     fx_func_unref(many);
     fx_func_unref(second);
     fx_func_unref(first);
