@@ -13,7 +13,7 @@ static fx_status evaluate(void *self, const fx_graph *g, const void *const *args
     return fx_graph_eval(g, args, results);
 }
 
-const executor case_evaluator = {"evaluator", evaluate, NULL};
+const executor case_evaluator = {"evaluator", evaluate, NULL, NULL};
 
 const case_entry case_table[] = {
     {"A-009", case_a009_nan_propagates},
@@ -176,6 +176,10 @@ static void run(const executor *e, const fx_graph *g, const void *const *args, c
         results[i] = out[i].data;
     }
     fx_status st = e->run(e->self, g, args, results);
+    if (st == FX_UNSUPPORTED && e->skipped) {
+        (*e->skipped)++;
+        st = fx_graph_eval(g, args, results);
+    }
     ck_assert_msg(st == FX_OK, "%s: %s: %s", e->name, fx_status_name(st), fx_last_error());
     for (int i = 0; i < g->n_result; i++) {
         if (fill) {

@@ -8,11 +8,13 @@
 
 #include "core/graph/graph.h"
 
-/* Runs a finished graph on host buffers; `self` is the executor's own. */
+/* Runs a finished graph on host buffers; `self` is the executor's own. With `skipped`, graphs for which run gives
+ * FX_UNSUPPORTED are counted there, and their results are the evaluator's. */
 typedef struct executor {
     const char *name;
     fx_status (*run)(void *self, const fx_graph *g, const void *const *args, void *const *results);
     void *self;
+    int *skipped;
 } executor;
 
 extern const executor case_evaluator; /* fx_graph_eval */
