@@ -13,6 +13,7 @@ START_TEST(devices_agree_with_the_cases) {
     const executor *e = &devices.executors[_i / case_count];
     const case_entry *c = &case_table[_i % case_count];
     int before = *e->skipped;
+    if (getenv("FX_TRACE_CASES")) fprintf(stderr, "%s %s\n", e->name, c->name);
     c->run(e);
     if (*e->skipped != before)
         printf("%s: %s: graphs skipped: %d\n", e->name, c->name, *e->skipped - before);
