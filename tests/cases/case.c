@@ -164,6 +164,19 @@ fx_node *case_const(fx_graph *g, fx_dtype d, double value) {
     return n;
 }
 
+/* Constants are folded by the evaluator, whose last digits a device needn't share. */
+static bool near(const case_array *a, const case_array *b) {
+    double largest = 0;
+    for (int64_t i = 0; i < fx_spec_count(&a->spec); i++)
+        largest = isfinite(case_get(a, i)) ? fmax(largest, fabs(case_get(a, i))) : largest;
+    for (int64_t i = 0; i < fx_spec_count(&a->spec); i++) {
+        double x = case_get(a, i), y = case_get(b, i);
+        if (isfinite(x) ? !(fabs(x - y) <= 2e-6 * (fabs(x) + 1e-2 * largest)) : !(x == y || (isnan(x) && isnan(y))))
+            return false;
+    }
+    return true;
+}
+
 /* Runs g once; results are checked to agree with `first` unless that is being filled. */
 static void run(const executor *e, const fx_graph *g, const void *const *args, case_array *first, bool fill) {
     case_array out[16];
@@ -186,7 +199,8 @@ static void run(const executor *e, const fx_graph *g, const void *const *args, c
             first[i] = out[i];
             continue;
         }
-        ck_assert_msg(!memcmp(out[i].data, first[i].data, bytes_of(&out[i].spec)),
+        bool folded = e->skipped && !args && fx_dtype_is_float(out[i].spec.dtype) && fx_dtype_size(out[i].spec.dtype) >= 4;
+        ck_assert_msg(folded ? near(&first[i], &out[i]) : !memcmp(out[i].data, first[i].data, bytes_of(&out[i].spec)),
                       "%s: result %d differs between runs, or with constants", e->name, i);
         case_free(&out[i]);
     }

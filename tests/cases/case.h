@@ -2,7 +2,7 @@
  *
  * A case builds small graphs, runs them and compares with Check's assertions. Every graph with little
  * input is run twice with run-time arguments and once with its inputs as constants; all three must
- * give the same bits. Result buffers are filled with a NaN pattern first, so that unwritten elements show. */
+ * give the same bits (f32 and f64 constants on a device: nearly). Result buffers are filled with a NaN pattern first, so that unwritten elements show. */
 #ifndef FX_TESTS_CASE_H
 #define FX_TESTS_CASE_H
 

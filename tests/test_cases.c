@@ -1,9 +1,12 @@
-/* test_cases_a.c - the shared cases of kind A on every device, fused and with a kernel a node. The evaluator's own run
- * is in test_eval.c. */
+/* test_cases.c - the shared cases on every device, fused and with a kernel a node. The evaluator's own run
+ * is in test_eval.c. FX_TRACE_CASES=1 prints how long each takes.
+ *
+ * ctest: slow */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/cases/device.h"
 
@@ -13,8 +16,13 @@ START_TEST(devices_agree_with_the_cases) {
     const executor *e = &devices.executors[_i / case_count];
     const case_entry *c = &case_table[_i % case_count];
     int before = *e->skipped;
-    if (getenv("FX_TRACE_CASES")) fprintf(stderr, "%s %s\n", e->name, c->name);
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
     c->run(e);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    if (getenv("FX_TRACE_CASES"))
+        fprintf(stderr, "%s %s %.2f s\n", e->name, c->name,
+                (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) * 1e-9);
     if (*e->skipped != before)
         printf("%s: %s: graphs skipped: %d\n", e->name, c->name, *e->skipped - before);
     ck_assert_int_eq(device_validation_messages(), 0);
@@ -22,8 +30,8 @@ START_TEST(devices_agree_with_the_cases) {
 END_TEST
 
 int main(void) {
-    Suite *s = suite_create("cases_a");
-    TCase *c = tcase_create("cases_a");
+    Suite *s = suite_create("cases");
+    TCase *c = tcase_create("cases");
     if (!device_set_open(&devices, false))
         return EXIT_FAILURE;
     if (!devices.n)
