@@ -1,4 +1,5 @@
 /* gen_region.c - the generator's steps with regions: control flow and reductions by a function. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,16 +105,33 @@ void gen_control(gen *t) {
     gen_keep(t, n ? fx_result(n, 0) : NULL, 4, exact);
 }
 
+/* The function must be associative and commutative, with the initial value its identity: devices regroup. */
 void gen_fold(gen *t) {
+    static const struct {
+        fx_op op;
+        double floats, others; /* the identity; integers saturate */
+    } kinds[] = {{FX_OP_add, -0.0, 0},       {FX_OP_max, -INFINITY, -INFINITY}, {FX_OP_min, INFINITY, INFINITY},
+                 {FX_OP_mul, 1, 1},          {FX_OP_or, 0, 0},                  {FX_OP_xor, 0, 0},
+                 {FX_OP_and, 0, INFINITY}};
     gen_value x = gen_any(t);
-    fx_spec s = x.n->spec, e = {s.dtype, 0, {0}}, params[] = {e, e};
+    fx_spec s = x.n->spec, e = {s.dtype, 0, {0}};
+    bool floats = fx_dtype_is_float(s.dtype), keeps;
+    int k = (int)gen_pick(t, sizeof kinds / sizeof *kinds);
     int64_t dim = 0;
-    if (!s.rank || t->o.no_regions || t->depth >= GEN_DEPTH || !gen_allowed(t, FX_OP_reduce_fn, s.dtype) || x.bound > 4)
+    keeps = kinds[k].op == FX_OP_max || kinds[k].op == FX_OP_min;
+    if (!s.rank || t->o.no_regions || t->depth >= GEN_DEPTH || !gen_allowed(t, FX_OP_reduce_fn, s.dtype) ||
+        !fx_op_takes(kinds[k].op, s.dtype) || (floats && (x.bound > 4 || (kinds[k].op == FX_OP_mul && s.dims[0] > 2))))
         return;
-    fx_graph *f = region(t, 2, params, 1, params, x.exact, 3);
-    fx_node *in[] = {x.n, fx_b_scalar(t->g, s.dtype, 1)};
-    if (f)
-        gen_keep(t, fx_result(fx_build(t->g, FX_OP_reduce_fn, 2, in, 1, &FX_LIST(dims, 1, &dim), 1, &f), 0), 4,
-                 x.exact);
+    double identity = floats ? kinds[k].floats : kinds[k].others;
+    if (s.dtype == FX_BOOL && kinds[k].op == FX_OP_max)
+        identity = 0;
+    if (kinds[k].op == FX_OP_and && fx_dtype_is_signed(s.dtype))
+        identity = -1;
+    fx_graph *f = fx_graph_new(NULL);
+    fx_node *a = fx_graph_param(f, &e), *b = fx_graph_param(f, &e), *r = fx_b_binary(f, kinds[k].op, a, b);
+    fx_node *in[] = {x.n, fx_b_scalar(t->g, s.dtype, identity)};
+    if (fx_graph_finish(f, 1, &r, true) == FX_OK)
+        gen_keep(t, fx_result(fx_build(t->g, FX_OP_reduce_fn, 2, in, 1, &FX_LIST(dims, 1, &dim), 1, &f), 0),
+                 floats ? keeps ? x.bound : 20 : 1e30, x.exact && (keeps || !floats));
     fx_graph_unref(f);
 }

@@ -163,7 +163,8 @@ typedef struct fx_window_dims { /* rank entries each; NULL: 1 (padding: 0) */
 typedef enum fx_window_kind { FX_WINDOW_SUM, FX_WINDOW_PROD, FX_WINDOW_MAX, FX_WINDOW_MIN } fx_window_kind;
 FX_API fx_val fx_reduce_window(fx_val x, const fx_window_dims *dims, fx_window_kind kind);
 FX_API fx_val fx_select_and_scatter(fx_val operand, fx_val source, const fx_window_dims *dims, bool select_max);
-/* n operands reduced together by a traced combination: fn(acc..., x...) -> acc... */
+/* n operands reduced together by a traced combination: fn(acc..., x...) -> acc..., associative and commutative with init
+ * as its identity: elements are combined in any grouping. */
 FX_API void fx_reduce_fn(int n, const fx_val *x, const fx_val *init, int n_axes, const int *axes, fx_trace_fn fn,
                          void *user, fx_val *out);
 
