@@ -99,13 +99,12 @@ static void give(fx_exec *e) {
     }
 }
 
-static fx_status compile(fx_exec *e, const fx_compile_options *opt) {
+static fx_status compile(fx_exec *e, const fx_lower_options *lower) {
     fx_device *d = e->device;
     double start = seconds();
     uint64_t began = fx_profile_now();
     int cached = 0;
-    fx_lower_options lower = {.no_fusion = opt->no_fusion};
-    FX_TRY(fx_program_create(e->graph, &d->caps, &lower, &e->program));
+    FX_TRY(fx_program_create(e->graph, &d->caps, lower, &e->program));
     if (fx_env_has(FX_ENV_dump, "program")) {
         char *text = fx_program_print(e->program);
         fprintf(stderr, "%s", text ? text : "");
@@ -138,14 +137,21 @@ fx_status fx_compile(const fx_func *f, fx_device *d, const fx_compile_options *o
     if (!f || !out || opt->struct_size != sizeof *opt)
         return fx_fail(FX_INVALID_ARGUMENT, "fx_compile; expected a function, a place for the result and FX_COMPILE_OPTIONS_INIT; got %s",
                        !f ? "no function" : !out ? "no place" : "options of another version");
+    fx_lower_options lower = {.no_fusion = opt->no_fusion};
+    return fx_compile_lowered(f, d, opt->n_donate, opt->donate, &lower, out);
+}
+
+fx_status fx_compile_lowered(const fx_func *f, fx_device *d, int n_donate, const int *donate, const fx_lower_options *lower,
+                             fx_exec **out) {
+    *out = NULL;
     FX_TRY(fx_device_open(d));
     const fx_graph *g = (const fx_graph *)f;
-    if (opt->n_donate < 0 || (opt->n_donate && !opt->donate))
-        return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate; expected a list of n_donate inputs; got %d and %s", opt->n_donate,
-                       opt->donate ? "a list" : "NULL");
-    for (int i = 0; i < opt->n_donate; i++)
-        if (opt->donate[i] < 0 || opt->donate[i] >= g->n_param)
-            return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate[%d]; expected 0 to %d; got %d", i, g->n_param - 1, opt->donate[i]);
+    if (n_donate < 0 || (n_donate && !donate))
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate; expected a list of n_donate inputs; got %d and %s", n_donate,
+                       donate ? "a list" : "NULL");
+    for (int i = 0; i < n_donate; i++)
+        if (donate[i] < 0 || donate[i] >= g->n_param)
+            return fx_fail(FX_INVALID_ARGUMENT, "fx_compile: donate[%d]; expected 0 to %d; got %d", i, g->n_param - 1, donate[i]);
     fx_exec *e = calloc(1, sizeof *e);
     if (!e || pthread_mutex_init(&e->lock, NULL)) {
         free(e);
@@ -156,10 +162,10 @@ fx_status fx_compile(const fx_func *f, fx_device *d, const fx_compile_options *o
     e->donated = calloc((size_t)g->n_param + 1, sizeof *e->donated);
     e->source = calloc((size_t)g->n_result + 1, sizeof *e->source);
     fx_status st = e->donated && e->source ? FX_OK : fx_fail_oom(sizeof *e);
-    for (int i = 0; st == FX_OK && i < opt->n_donate; i++)
-        e->donated[opt->donate[i]] = true;
+    for (int i = 0; st == FX_OK && i < n_donate; i++)
+        e->donated[donate[i]] = true;
     if (st == FX_OK && d->backend)
-        st = compile(e, opt);
+        st = compile(e, lower);
     if (st == FX_OK)
         *out = e;
     else

@@ -76,6 +76,10 @@ typedef struct fx_loaded {
     bool host_control;         /* the host must look at values while it runs: cond or while inside */
 } fx_loaded;
 
+/* fx_compile with all that the compiler can be told, for tests and benchmarks. */
+fx_status fx_compile_lowered(const fx_func *f, fx_device *d, int n_donate, const int *donate, const fx_lower_options *lower,
+                             fx_exec **out);
+
 /* donated: per parameter, or NULL. cached: adds the kernels found in the disk cache. */
 fx_status fx_loaded_create(fx_device *d, fx_program *p, const bool *donated, int *cached, fx_loaded **out);
 void fx_loaded_destroy(fx_loaded *l); /* NULL is fine; not its program */
