@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/runtime/runtime.h"
 #include "core/tools/tool.h"
 
 enum { MOST_ROWS = 16, MOST_SAMPLES = 200 };
@@ -41,11 +42,12 @@ static row *add(bench *b, const char *name, const char *unit, double work) {
 }
 
 static fx_status add_device(bench *b, const char *name, const char *unit, double work, fx_trace_fn fn, void *user, int n_in,
-                            const fx_spec *in, const fx_compile_options *opt) {
+                            const fx_spec *in, const fx_lower_options *lower) {
+    static const fx_lower_options defaults = {.no_fusion = false};
     row *r = add(b, name, unit, work);
     fx_func *f;
     FX_TRY(fx_trace_func(fn, user, n_in, in, 1, &f));
-    fx_status st = fx_compile(f, b->d, opt, &r->exec);
+    fx_status st = fx_compile_lowered(f, b->d, 0, NULL, lower ? lower : &defaults, &r->exec);
     fx_func_unref(f);
     r->n_out = 1;
     for (int i = 0; i < n_in && st == FX_OK; i++) {
@@ -142,7 +144,7 @@ static void product(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
     out[0] = fx_dot_general(in[0], in[1], &d);
 }
 
-static fx_status add_product(bench *b, int64_t batch, int64_t m, int64_t n, int64_t k, form f, const fx_compile_options *opt,
+static fx_status add_product(bench *b, int64_t batch, int64_t m, int64_t n, int64_t k, form f, const fx_lower_options *lower,
                              const char *note) {
     static const char *const names[] = {"A B", "A B^T", "A^T B"};
     char name[64];
@@ -152,7 +154,7 @@ static fx_status add_product(bench *b, int64_t batch, int64_t m, int64_t n, int6
         snprintf(name, sizeof name, "%lld x %lldx%lldx%lld %s%s", (long long)batch, (long long)m, (long long)n, (long long)k, names[f], note);
     else
         snprintf(name, sizeof name, "%lldx%lldx%lld %s%s", (long long)m, (long long)n, (long long)k, names[f], note);
-    return add_device(b, name, "GFLOP/s", 2.0 * (double)batch * (double)m * (double)n * (double)k, product, &f, 2, in, opt);
+    return add_device(b, name, "GFLOP/s", 2.0 * (double)batch * (double)m * (double)n * (double)k, product, &f, 2, in, lower);
 }
 
 typedef void (*sgemm_fn)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
@@ -193,6 +195,8 @@ static fx_status matmul(bench *b, const tool_options *o) {
             add_openblas(b, m, n, k);
         return FX_OK;
     }
+    static const fx_lower_options naive = {.contract = FX_CONTRACT_NAIVE};
+    FX_TRY(add_product(b, 1, 512, 512, 512, FORM_NN, &naive, ", one output an invocation"));
     FX_TRY(add_product(b, 1, 512, 512, 512, FORM_NN, NULL, ""));
     FX_TRY(add_product(b, 1, 512, 512, 512, FORM_NT, NULL, ""));
     FX_TRY(add_product(b, 1, 1576, 768, 192, FORM_NT, NULL, ""));
@@ -302,10 +306,9 @@ static void chain(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
 static int dispatch(bench *b, const tool_options *o) {
     fx_spec in = FX_SPEC(FX_F32, 16);
     fx_exec_stats_t stats;
-    fx_compile_options opt = FX_COMPILE_OPTIONS_INIT;
+    fx_lower_options opt = {.no_fusion = true}; /* a kernel an operation */
     double submit[MOST_SAMPLES], whole[MOST_SAMPLES], least = o->seconds;
     int n = 0;
-    opt.no_fusion = true; /* a kernel an operation */
     if (add_device(b, "100 tiny kernels", "us", 0, chain, NULL, 1, &in, &opt) != FX_OK || fx_exec_stats(b->rows[0].exec, &stats) != FX_OK)
         return tool_fail();
     for (double start = tool_now(); n < 20 || (n < MOST_SAMPLES && tool_now() - start < least); n++) {
