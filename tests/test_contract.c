@@ -2,12 +2,15 @@
  * convolutions, empty extents. test_contract_shapes.c has the many. */
 #include "contract_check.h"
 
-static const fx_contract_choice choices[] = {FX_CONTRACT_NAIVE, FX_CONTRACT_SUBGROUP, FX_CONTRACT_SHARED};
-enum { N_CHOICES = sizeof choices / sizeof *choices };
-
 static void each(int device, const char *text, double tolerance) {
-    for (int i = 0; i < N_CHOICES; i++)
-        contract_check(&devices[device], text, choices[i], tolerance, NULL);
+    contract_check(&devices[device], text, FX_CONTRACT_NAIVE, tolerance, NULL);
+    contract_check(&devices[device], text, FX_CONTRACT_SUBGROUP, tolerance, NULL);
+}
+
+/* Also in shared memory, which software devices compile slowly. */
+static void each_shared(int device, const char *text, double tolerance) {
+    each(device, text, tolerance);
+    contract_check(&devices[device], text, FX_CONTRACT_SHARED, tolerance, NULL);
 }
 
 START_TEST(transpositions_agree) {
@@ -17,7 +20,7 @@ START_TEST(transpositions_agree) {
         each(_i, text, 0);
     }
     product_text(text, sizeof text, "f32", 3, 17, 31, 13, true, false, false);
-    each(_i, text, 0);
+    each_shared(_i, text, 0);
     product_text(text, sizeof text, "bf16", 2, 18, 40, 22, false, true, true);
     each(_i, text, 0);
 }

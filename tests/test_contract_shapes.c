@@ -9,11 +9,11 @@ enum { N_SIZES = sizeof sizes / sizeof *sizes };
 static const char *const types[] = {"f32", "bf16", "f16", "f64", "s32"};
 
 /* Each size in each role with each transposition; other types fewer. */
-static void shapes(int device, fx_contract_choice choice, const char *expect) {
+static void shapes(int device, fx_contract_choice choice, const char *expect, int step) {
     char text[400];
     for (int type = 0; type < 5; type++)
         for (int t = 0; t < 4; t++)
-            for (int i = 0; i < N_SIZES; i += brief ? (type ? 11 : 4) : type ? 3 : 1) {
+            for (int i = 0; i < N_SIZES; i += type ? 3 * step : step) {
                 int at = i + type + t, batch = at % 3;
                 int m = sizes[at % N_SIZES], n = sizes[(at * 3 + 1) % N_SIZES], k = sizes[(at * 7 + 4) % N_SIZES];
                 product_text(text, sizeof text, types[type], batch, m, n, k, t & 1, t & 2, at % 4 == 1);
@@ -22,13 +22,13 @@ static void shapes(int device, fx_contract_choice choice, const char *expect) {
 }
 
 START_TEST(shapes_agree_by_subgroups) {
-    shapes(_i, FX_CONTRACT_SUBGROUP, devices[_i].caps.subgroup_ballot ? "contract.subgroup" : NULL);
+    shapes(_i, FX_CONTRACT_SUBGROUP, devices[_i].caps.subgroup_ballot ? "contract.subgroup" : NULL, brief ? 4 : 1);
 }
 END_TEST
 
 START_TEST(shapes_agree_by_shared_memory) {
-    if (!brief) /* it doesn't use subgroups */
-        shapes(_i, FX_CONTRACT_SHARED, NULL);
+    if (!brief) /* it doesn't use subgroups; software devices compile it slowly */
+        shapes(_i, FX_CONTRACT_SHARED, "contract.shared", 3);
 }
 END_TEST
 
@@ -105,7 +105,8 @@ START_TEST(random_convolutions_agree) {
             continue;
         uint32_t state = contract_state;
         contract_check(&devices[_i], text, FX_CONTRACT_SUBGROUP, 0, NULL);
-        contract_check(&devices[_i], text, FX_CONTRACT_SHARED, 0, NULL);
+        if (!brief && i % 4 == 0)
+            contract_check(&devices[_i], text, FX_CONTRACT_SHARED, 0, NULL);
         contract_state = state + 1;
         i++;
     }

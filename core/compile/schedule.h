@@ -35,6 +35,7 @@ extern const fx_schedule fx_schedule_arg_reduce;
 extern const fx_schedule fx_schedule_cumulative;
 extern const fx_schedule fx_schedule_scatter;
 extern const fx_schedule fx_schedule_contract_subgroup;
+extern const fx_schedule fx_schedule_contract_shared;
 extern const fx_schedule fx_schedule_contract;
 
 /* The linear number of the workgroup when the grid has n of them: sets e->groups, folding what exceeds the
