@@ -106,12 +106,12 @@ static inline void check_graph(test_device *t, const fx_graph *g, const void *co
     ck_assert_msg(st == FX_OK || st == FX_UNSUPPORTED, "%s\n%s", what, fx_last_error());
     for (int i = 0; i < g->n_result && st == FX_OK; i++) {
         const fx_spec *s = &g->results[i]->spec;
-        double scale = 1e-3, tol = tolerance > 0                                       ? tolerance
-                                   : !fx_dtype_is_float(s->dtype)                      ? 0
-                                   : s->dtype == FX_F16                                ? 2e-3
-                                   : s->dtype == FX_BF16                               ? 1.6e-2
-                                   : s->dtype == FX_F64                                ? 1e-12
-                                                                                       : 1e-5;
+        double scale = 1e-3, tol = tolerance > 0                  ? tolerance
+                                   : !fx_dtype_is_float(s->dtype) ? 0
+                                   : s->dtype == FX_F16           ? 2e-3
+                                   : s->dtype == FX_BF16          ? 1.6e-2
+                                   : s->dtype == FX_F64           ? 1e-12
+                                                                  : 1e-5;
         for (int64_t e = 0; e < fx_spec_count(s); e++) {
             double a = fabs(rows_number(s, want[i], e));
             scale = isfinite(a) && a > scale ? a : scale;
@@ -156,7 +156,7 @@ static inline FX_PRINTF(4, 5) void run_text(test_device *t, void *out, const voi
 }
 
 /* kernels: how many the function (or its gradient, by all inputs but the last) must become at most; 0: any number. */
-__attribute__((unused)) static inline void check_pattern(test_device *t, fx_trace_fn fn, int n, const fx_spec *in, int kernels, bool gradient) {
+static inline void check_pattern(test_device *t, fx_trace_fn fn, int n, const fx_spec *in, int kernels, bool gradient) {
     fx_func *f, *d;
     char what[96], spec[64];
     if (!has_types(t, n, in))

@@ -11,7 +11,8 @@
 static test_device devices[MOST_DEVICES];
 static bool brief; /* a run for one more subgroup size */
 
-static const int lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 197, 255, 256, 257, 1023, 1025};
+static const int lengths[] = {1,  2,  3,  4,  5,   7,   8,   9,   15,  16,  17,  31,  32,   33,
+                              48, 63, 64, 65, 100, 127, 128, 129, 197, 255, 256, 257, 1023, 1025};
 enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
 
 /* As the device is, as one with quick barriers, and as one without subgroups. */
@@ -39,10 +40,16 @@ START_TEST(rows_of_every_length) {
     for (int way = 0; way < (brief ? 1 : 3); way++) {
         test_device t = variant(_i, way);
         for (int l = 0; l < N_LENGTHS; l += way || brief ? 3 : 1) {
-            check_rows(&t, NULL, "graph(%%x: f32[5,%d]) { %%y = reduce(%%x) {kind=sum, dims=[1]} return %%y }", lengths[l]);
-            check_rows(&t, NULL, "graph(%%x: f32[%d]) { %%y = reduce(%%x) {kind=max, dims=[0]} return %%y }", lengths[l]);
-            check_rows(&t, NULL, "graph(%%x: s32[40,%d]) { %%y = arg_reduce(%%x) {kind=max, dim=1, dtype=s32} return %%y }", lengths[l]);
-            check_rows(&t, NULL, "graph(%%x: f32[%d]) { %%y = arg_reduce(%%x) {kind=min, dim=0, dtype=s32} return %%y }", lengths[l]);
+            check_rows(&t, NULL, "graph(%%x: f32[5,%d]) { %%y = reduce(%%x) {kind=sum, dims=[1]} return %%y }",
+                       lengths[l]);
+            check_rows(&t, NULL, "graph(%%x: f32[%d]) { %%y = reduce(%%x) {kind=max, dims=[0]} return %%y }",
+                       lengths[l]);
+            check_rows(&t, NULL,
+                       "graph(%%x: s32[40,%d]) { %%y = arg_reduce(%%x) {kind=max, dim=1, dtype=s32} return %%y }",
+                       lengths[l]);
+            check_rows(&t, NULL,
+                       "graph(%%x: f32[%d]) { %%y = arg_reduce(%%x) {kind=min, dim=0, dtype=s32} return %%y }",
+                       lengths[l]);
         }
     }
 }
@@ -74,16 +81,24 @@ START_TEST(every_kind_and_type) {
 END_TEST
 
 START_TEST(axes_in_every_place) {
-    static const char *const dims[] = {"0", "1", "2", "3", "0,1", "0,2", "0,3", "1,2", "1,3", "2,3", "0,1,2", "0,2,3", "1,2,3", "0,1,2,3", ""};
+    static const char *const dims[] = {"0",   "1",   "2",     "3",     "0,1",   "0,2",     "0,3", "1,2",
+                                       "1,3", "2,3", "0,1,2", "0,2,3", "1,2,3", "0,1,2,3", ""};
     for (int way = 0; way < (brief ? 1 : 3); way++) {
         test_device t = variant(_i, way);
         for (int i = 0; i < (int)(sizeof dims / sizeof *dims); i += brief ? 4 : 1) {
-            check_rows(&t, NULL, "graph(%%x: f32[4,6,5,34]) { %%y = reduce(%%x) {kind=sum, dims=[%s]} return %%y }", dims[i]);
-            check_rows(&t, NULL, "graph(%%x: f32[3,1,70,7]) { %%y = reduce(%%x) {kind=max, dims=[%s]} return %%y }", dims[i]);
-            check_rows(&t, NULL, "graph(%%x: f32[7,5,6,4]) { %%z = transpose(%%x) {permutation=[3,1,2,0]} %%y = reduce(%%z) {kind=sum, dims=[%s]} return %%y }", dims[i]);
+            check_rows(&t, NULL, "graph(%%x: f32[4,6,5,34]) { %%y = reduce(%%x) {kind=sum, dims=[%s]} return %%y }",
+                       dims[i]);
+            check_rows(&t, NULL, "graph(%%x: f32[3,1,70,7]) { %%y = reduce(%%x) {kind=max, dims=[%s]} return %%y }",
+                       dims[i]);
+            check_rows(&t, NULL,
+                       "graph(%%x: f32[7,5,6,4]) { %%z = transpose(%%x) {permutation=[3,1,2,0]} %%y = reduce(%%z) "
+                       "{kind=sum, dims=[%s]} return %%y }",
+                       dims[i]);
         }
         for (int d = 0; d < 3; d++)
-            check_rows(&t, NULL, "graph(%%x: f32[6,33,10]) { %%y = arg_reduce(%%x) {kind=max, dim=%d, dtype=s32} return %%y }", d);
+            check_rows(&t, NULL,
+                       "graph(%%x: f32[6,33,10]) { %%y = arg_reduce(%%x) {kind=max, dim=%d, dtype=s32} return %%y }",
+                       d);
     }
 }
 END_TEST
@@ -96,15 +111,16 @@ START_TEST(long_rows_and_columns_in_parts) {
         check_rows(&t, NULL, "graph(%%x: s32[4,50001]) { %%y = reduce(%%x) {kind=xor, dims=[1]} return %%y }");
         check_rows(&t, NULL, "graph(%%x: f32[30011,6]) { %%y = reduce(%%x) {kind=sum, dims=[0]} return %%y }");
         check_rows(&t, NULL, "graph(%%x: f32[4097,40]) { %%y = reduce(%%x) {kind=max, dims=[0]} return %%y }");
-        check_rows(&t, NULL, "graph(%%x: f32[2,70001]) { %%y = arg_reduce(%%x) {kind=max, dim=1, dtype=s32} return %%y }");
-        check_rows(&t, NULL, "graph(%%x: f32[70001,2]) { %%y = arg_reduce(%%x) {kind=min, dim=0, dtype=s32} return %%y }");
+        check_rows(&t, NULL,
+                   "graph(%%x: f32[2,70001]) { %%y = arg_reduce(%%x) {kind=max, dim=1, dtype=s32} return %%y }");
+        check_rows(&t, NULL,
+                   "graph(%%x: f32[70001,2]) { %%y = arg_reduce(%%x) {kind=min, dim=0, dtype=s32} return %%y }");
         check_rows(&t, NULL, "graph(%%x: bf16[2,50000]) { %%y = reduce(%%x) {kind=sum, dims=[1]} return %%y }");
         check_rows(&t, NULL, "graph(%%x: f32[0,5]) { %%y = reduce(%%x) {kind=max, dims=[0]} return %%y }");
         check_rows(&t, NULL, "graph(%%x: f32[5,0]) { %%y = reduce(%%x) {kind=sum, dims=[1]} return %%y }");
     }
 }
 END_TEST
-
 
 START_TEST(regions_keep_the_order_of_elements) { /* x -> p x + q composed: associative, not commutative */
     static const int n[] = {1, 2, 5, 16, 33, 257, 5003};
@@ -185,7 +201,8 @@ START_TEST(nan_reaches_every_maximum) {
                 for (int j = 0; j < n[i]; j++)
                     x[j] = (float)j;
                 x[p] = NAN;
-                run_text(&t, &y, x, "graph(%%x: f32[%d]) { %%y = reduce(%%x) {kind=%s, dims=[0]} return %%y }", n[i], k ? "min" : "max");
+                run_text(&t, &y, x, "graph(%%x: f32[%d]) { %%y = reduce(%%x) {kind=%s, dims=[0]} return %%y }", n[i],
+                         k ? "min" : "max");
                 ck_assert_msg(isnan(y), "length %d, NaN at %d: got %g", n[i], p, (double)y);
             }
 }

@@ -10,14 +10,21 @@ START_TEST(running_values_along_any_axis) {
     static const char *const kinds[] = {"sum", "prod", "max", "min"};
     test_device *t = &devices[_i];
     for (int i = 0; i < 15; i += brief ? 3 : 1)
-        for (int k = 0; k < 4; k += lengths[i] > 64 ? 2 : 1)
+        for (int k = 0; k<4; k += lengths[i]> 64 ? 2 : 1)
             for (int r = 0; r < 2; r++) {
-                check_rows(t, NULL, "graph(%%x: f32[3,%d]) { %%y = cumulative(%%x) {kind=%s, dim=1, reverse=%d} return %%y }", lengths[i], kinds[k], r);
+                check_rows(t, NULL,
+                           "graph(%%x: f32[3,%d]) { %%y = cumulative(%%x) {kind=%s, dim=1, reverse=%d} return %%y }",
+                           lengths[i], kinds[k], r);
                 if (r == (i & 1))
-                    check_rows(t, NULL, "graph(%%x: s32[%d,5]) { %%y = cumulative(%%x) {kind=%s, dim=0, reverse=%d} return %%y }", lengths[i], kinds[k], r);
+                    check_rows(
+                        t, NULL,
+                        "graph(%%x: s32[%d,5]) { %%y = cumulative(%%x) {kind=%s, dim=0, reverse=%d} return %%y }",
+                        lengths[i], kinds[k], r);
             }
     for (int d = 0; d < 3; d++)
-        check_rows(t, NULL, "graph(%%x: f32[17,20,33]) { %%y = cumulative(%%x) {kind=sum, dim=%d, reverse=%d} return %%y }", d, d & 1);
+        check_rows(t, NULL,
+                   "graph(%%x: f32[17,20,33]) { %%y = cumulative(%%x) {kind=sum, dim=%d, reverse=%d} return %%y }", d,
+                   d & 1);
 }
 END_TEST
 
@@ -28,10 +35,12 @@ START_TEST(sums_of_ones_count) {
     for (int i = 0; i < 2 * 524288; i++)
         x[i] = 1;
     for (int i = 0; i < 12; i += brief ? 5 : 1) {
-        run_text(&devices[_i], y, x, "graph(%%x: f32[2,%d]) { %%y = cumulative(%%x) {kind=sum, dim=1} return %%y }", n[i]);
+        run_text(&devices[_i], y, x, "graph(%%x: f32[2,%d]) { %%y = cumulative(%%x) {kind=sum, dim=1} return %%y }",
+                 n[i]);
         for (int j = 0; j < 2 * n[i]; j++)
             ck_assert_msg(y[j] == (float)(j % n[i] + 1), "length %d: element %d is %g", n[i], j, (double)y[j]);
-        run_text(&devices[_i], y, x, "graph(%%x: f32[%d,2]) { %%y = cumulative(%%x) {kind=sum, dim=0} return %%y }", n[i]);
+        run_text(&devices[_i], y, x, "graph(%%x: f32[%d,2]) { %%y = cumulative(%%x) {kind=sum, dim=0} return %%y }",
+                 n[i]);
         for (int j = 0; j < 2 * n[i]; j++)
             ck_assert_msg(y[j] == (float)(j / 2 + 1), "length %d: element %d is %g", n[i], j, (double)y[j]);
     }
@@ -44,15 +53,17 @@ START_TEST(sums_of_ones_count) {
 END_TEST
 
 /* indices in [-1, limit], often the same; updates are small integers, so that the order of sums does not show */
-static void scatter(test_device *t, const char *type, const char *x, const char *i, const char *u, int limit, const char *attrs) {
+static void scatter(test_device *t, const char *type, const char *x, const char *i, const char *u, int limit,
+                    const char *attrs) {
     static const char *const kinds[] = {"add", "set", "max", "min", "mul"};
     for (int k = 0; k < 5; k += brief ? 2 : 1) {
         char text[640];
         fx_graph *g;
         void *in[3];
-        snprintf(text, sizeof text,
-                 "graph(%%x: %s[%s], %%i: s32[%s], %%u: %s[%s]) { %%y = scatter(%%x, %%i, %%u) {kind=%s, %s} return %%y }", type, x, i,
-                 type, u, kinds[k], attrs);
+        snprintf(
+            text, sizeof text,
+            "graph(%%x: %s[%s], %%i: s32[%s], %%u: %s[%s]) { %%y = scatter(%%x, %%i, %%u) {kind=%s, %s} return %%y }",
+            type, x, i, type, u, kinds[k], attrs);
         OK(fx_graph_parse(text, strlen(text), &g));
         for (int p = 0; p < 3; p++) {
             const fx_spec *s = &g->params[p]->spec;
@@ -90,8 +101,44 @@ START_TEST(updates_apply_in_order) {
     scatter(t, "f32", "12,4", "5,1", "5,3,4", 11, "update_window_dims=[1,2], scatter_dims=[0], index_vector_dim=1");
     scatter(t, "f32", "8,9", "6,2", "6,3,2", 8, "update_window_dims=[1,2], scatter_dims=[0,1], index_vector_dim=1");
     scatter(t, "f32", "4,10", "4,7,1", "4,7", 10,
-            "inserted_window_dims=[1], scatter_dims=[1], operand_batching_dims=[0], indices_batching_dims=[0], index_vector_dim=2");
-    scatter(t, "f32", "5,4,6", "3,1", "5,3,6", 4, "update_window_dims=[0,2], inserted_window_dims=[1], scatter_dims=[1], index_vector_dim=1");
+            "inserted_window_dims=[1], scatter_dims=[1], operand_batching_dims=[0], indices_batching_dims=[0], "
+            "index_vector_dim=2");
+    scatter(t, "f32", "5,4,6", "3,1", "5,3,6", 4,
+            "update_window_dims=[0,2], inserted_window_dims=[1], scatter_dims=[1], index_vector_dim=1");
+}
+END_TEST
+
+START_TEST(sorts_are_stable) {
+    static const int lengths[] = {1, 2, 3, 31, 33, 63, 64, 65, 100, 257, 1025, 3000};
+    test_device *t = &devices[_i];
+    for (int i = 0; i < 12; i += brief ? 4 : 1) {
+        int n = lengths[i];
+        /* equal keys in plenty; the second operand tells which one came first */
+        check_rows(
+            t, NULL,
+            "graph(%%x: s32[300,%d]) { %%c = constant() {dtype=s32, shape=[], value=[40]} %%b = broadcast_in_dim(%%c) "
+            "{shape=[300,%d], dims=[]} "
+            "%%k = rem(%%x, %%b) %%i = iota() {shape=[300,%d], dim=1, dtype=s32} %%t = sort(%%k, %%i, "
+            "graph(%%a: s32[], %%b: s32[], %%c: s32[], %%d: s32[]) { %%l = lt(%%a, %%b) return %%l }) {dim=1} : "
+            "(s32[300,%d], s32[300,%d]) %%y = project(%%t) {index=0} %%z = project(%%t) {index=1} return %%y, %%z }",
+            n, n, n, n, n);
+        if (n > 2)
+            check_rows(t, NULL,
+                       "graph(%%x: f32[400,%d]) { %%t = top_k(%%x) {k=3} : (f32[400,3], s32[400,3]) %%y = project(%%t) "
+                       "{index=0} "
+                       "%%z = project(%%t) {index=1} return %%y, %%z }",
+                       n);
+    }
+}
+END_TEST
+
+static void columns(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)t, (void)user;
+    out[0] = fx_sort(in[0], 0, true);
+}
+
+START_TEST(long_lines_are_merged) {
+    check_pattern(&devices[_i], columns, 1, (fx_spec[]){FX_SPEC(FX_F32, 20001, 3)}, 0, false);
 }
 END_TEST
 
@@ -111,6 +158,8 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, running_values_along_any_axis, 0, n);
     tcase_add_loop_test(c, sums_of_ones_count, 0, n);
     tcase_add_loop_test(c, updates_apply_in_order, 0, n);
+    tcase_add_loop_test(c, sorts_are_stable, 0, n);
+    tcase_add_loop_test(c, long_lines_are_merged, 0, n);
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);
     srunner_run_all(r, CK_ENV);

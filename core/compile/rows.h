@@ -5,9 +5,9 @@
 #include "core/compile/sweep.h"
 
 typedef struct fx_row_plan {
-    int64_t rows, count; /* count: the most elements that a reduction of the group reduces a row */
-    bool across;         /* neighbouring rows are neighbours in memory (column sums) */
-    int weight;          /* expressions an element, of all phases */
+    int64_t rows, count;     /* count: the most elements that a reduction of the group reduces a row */
+    bool across;             /* neighbouring rows are neighbours in memory (column sums) */
+    int weight;              /* expressions an element, of all phases */
     int64_t lanes, subgroup; /* a row's team */
     int64_t teams;           /* a workgroup's */
     int n_row, width, unroll;

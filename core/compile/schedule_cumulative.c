@@ -130,7 +130,8 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     l.n = l.part = n->spec.dims[l.dim];
     l.lines = fx_spec_count(&n->spec) / l.n;
     l.parts = 1;
-    int64_t units = e->caps->units ? (int64_t)e->caps->units : 8, want = (e->caps->barrier_is_slow ? 128 : 1024) * units;
+    int64_t units = e->caps->units ? (int64_t)e->caps->units : 8,
+            want = (e->caps->barrier_is_slow ? 128 : 1024) * units;
     int64_t parts = want / l.lines < l.n / LEAST ? want / l.lines : l.n / LEAST;
     while (parts > 1 && parts * parts > 4 * l.n) /* a part reads what all before it give */
         parts /= 2;

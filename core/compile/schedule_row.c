@@ -88,7 +88,8 @@ static int pick(const state *s, int level, fx_node **node, int *which) {
         fx_node *x = s->g->inner[i];
         if (s->level[i] != level || s->known[i] || s->stored[i] >= 0)
             continue;
-        if (n && (fx_reduction_count(x) != fx_reduction_count(node[0]) || parts + fx_reduction_parts(x) > FX_SWEEP_PARTS))
+        if (n &&
+            (fx_reduction_count(x) != fx_reduction_count(node[0]) || parts + fx_reduction_parts(x) > FX_SWEEP_PARTS))
             continue;
         parts += fx_reduction_parts(x);
         which[n] = i;
@@ -291,8 +292,16 @@ static fx_status emit_parts(fx_emit *e, const fx_row_plan *p, state *s) {
             fx_row_plan q = join_plan(e, &part, n, node);
             fx_team t;
             bool guard;
-            fx_sweep w = {.n = n, .node = node, .n_row = 1, .count = q.count, .length = q.count, .width = 1, .unroll = 4,
-                          .team = &t, .source = temp, .from = fx_k_int(&e->k, 0)};
+            fx_sweep w = {.n = n,
+                          .node = node,
+                          .n_row = 1,
+                          .count = q.count,
+                          .length = q.count,
+                          .width = 1,
+                          .unroll = 4,
+                          .team = &t,
+                          .source = temp,
+                          .from = fx_k_int(&e->k, 0)};
             e->lo.provide = provide;
             e->lo.user = s;
             fx_row_open(e, &q, &t, w.row, NULL, &guard);
@@ -353,8 +362,9 @@ static fx_status emit_group(fx_emit *e, const fx_group *g) {
     store_wide(e, &p, s, &t);
     if (guard)
         fx_k_end(&e->k);
-    e->schedule = p.lanes == 1 ? p.across ? "reduce.columns" : "row.lane" : p.lanes > p.subgroup ? "row.workgroup"
-                                                                                                 : "row.subgroup";
+    e->schedule = p.lanes == 1           ? p.across ? "reduce.columns" : "row.lane"
+                  : p.lanes > p.subgroup ? "row.workgroup"
+                                         : "row.subgroup";
     return FX_OK;
 }
 

@@ -11,10 +11,10 @@ typedef struct shape {
     const fx_spec *x, *i, *u;
     int n_win, n_ob, n_map, vec;
     const int64_t *win, *ob, *ib, *map;
-    int window[FX_MAX_RANK];     /* dimension of the updates that runs along each of the operand's, -1 */
-    int64_t size[FX_MAX_RANK];   /* window size along each dimension of the operand */
+    int window[FX_MAX_RANK];   /* dimension of the updates that runs along each of the operand's, -1 */
+    int64_t size[FX_MAX_RANK]; /* window size along each dimension of the operand */
     bool full[FX_MAX_RANK];
-    int64_t lanes, positions;    /* elements of the full dimensions and of the others */
+    int64_t lanes, positions; /* elements of the full dimensions and of the others */
     int64_t updates;
 } shape;
 

@@ -96,7 +96,8 @@ fx_kx *fx_reduction_finish(fx_emit *e, fx_node *n, int r, fx_kx *const *state) {
     fx_kir *k = &e->k;
     if (n->op == FX_OP_arg_reduce) {
         fx_dtype out = n->spec.dtype;
-        return fx_dtype_size(out) < 4 ? fx_k_convert(k, state[1], FX_S32, out) : fx_k_let(k, fx_k_cast(k, state[1], out));
+        return fx_dtype_size(out) < 4 ? fx_k_convert(k, state[1], FX_S32, out)
+                                      : fx_k_let(k, fx_k_cast(k, state[1], out));
     }
     if (n->op == FX_OP_reduce)
         return state[0];
@@ -166,8 +167,8 @@ static void join_shared(fx_emit *e, fx_team *t, int64_t count, fx_kx *writer, fx
         if (!again)
             t->shared[type] = array[j] + 1;
         if (array[j] < 0) {
-            fx_lower_fail(&e->lo, FX_UNSUPPORTED, "a reduction of %d values at once; the kernel has too few shared arrays",
-                          m);
+            fx_lower_fail(&e->lo, FX_UNSUPPORTED,
+                          "a reduction of %d values at once; the kernel has too few shared arrays", m);
             return;
         }
     }
@@ -180,7 +181,8 @@ static void join_shared(fx_emit *e, fx_team *t, int64_t count, fx_kx *writer, fx
     fx_k_barrier(k);
     for (int j = 0; j < m; j++)
         mut[j] = fx_k_mut(k, fx_k_shared_load(k, array[j], fx_k_int(k, 0)));
-    fx_kx *i = fx_k_for(k, fx_k_int(k, 1), fx_k_int(k, count), 1, false), *a[FX_SWEEP_PARTS] = {0}, *b[FX_SWEEP_PARTS] = {0};
+    fx_kx *i = fx_k_for(k, fx_k_int(k, 1), fx_k_int(k, count), 1, false), *a[FX_SWEEP_PARTS] = {0},
+          *b[FX_SWEEP_PARTS] = {0};
     for (int j = 0; j < m; j++) {
         a[j] = fx_k_read(k, mut[j]);
         b[j] = fx_k_shared_load(k, array[j], i);
@@ -352,7 +354,8 @@ void fx_sweep_run(fx_emit *e, fx_sweep *s) {
                         s->state[r][j] = fx_k_read(k, mut[r][j]);
             } else
                 loop = 0;
-            text(e, s, fx_k_addc(k, first, (begin + loop) * t->lanes), steps - begin - loop, begin + loop > 0, s->state);
+            text(e, s, fx_k_addc(k, first, (begin + loop) * t->lanes), steps - begin - loop, begin + loop > 0,
+                 s->state);
         }
     }
     for (int r = 0; r < s->n_row; r++)

@@ -21,11 +21,11 @@ typedef struct fx_team {
 /* May lanes of a subgroup exchange values of this register type on the device? */
 bool fx_team_exchanges(const fx_device_caps *caps, fx_dtype type);
 
-int fx_reduction_parts(const fx_node *n);                 /* 0: not a reduction this file knows */
-fx_dtype fx_reduction_type(const fx_node *n, int part);   /* register type of a part */
-int fx_reduction_dims(const fx_node *n, int64_t *dims);    /* the reduced dimensions; returns how many */
-int64_t fx_reduction_count(const fx_node *n);             /* elements that one result reduces */
-bool fx_reduction_commutes(const fx_node *n);             /* false: a region, whose elements keep their order */
+int fx_reduction_parts(const fx_node *n);               /* 0: not a reduction this file knows */
+fx_dtype fx_reduction_type(const fx_node *n, int part); /* register type of a part */
+int fx_reduction_dims(const fx_node *n, int64_t *dims); /* the reduced dimensions; returns how many */
+int64_t fx_reduction_count(const fx_node *n);           /* elements that one result reduces */
+bool fx_reduction_commutes(const fx_node *n);           /* false: a region, whose elements keep their order */
 /* a then b as one; b's elements come later, or, unless `ordered`, anywhere. out may be a or b. */
 void fx_reduction_join(fx_emit *e, fx_node *n, fx_kx *const *a, fx_kx *const *b, bool ordered, fx_kx **out);
 /* Writes the state of no elements; false when there is none (regions). */
@@ -35,15 +35,15 @@ fx_kx *fx_reduction_finish(fx_emit *e, fx_node *n, int r, fx_kx *const *state);
 
 typedef struct fx_sweep fx_sweep;
 struct fx_sweep {
-    int n;           /* reductions that are computed side by side, of equally many elements, independent */
+    int n; /* reductions that are computed side by side, of equally many elements, independent */
     fx_node **node;
-    int n_row;       /* rows that a lane works on at once */
+    int n_row; /* rows that a lane works on at once */
     fx_kx *row[FX_SWEEP_ROWS];
-    int64_t count;   /* elements of a row */
-    fx_kx *from;     /* covers elements [from, from + length) below count; from is a multiple of width */
+    int64_t count; /* elements of a row */
+    fx_kx *from;   /* covers elements [from, from + length) below count; from is a multiple of width */
     int64_t length;
-    int width;       /* consecutive elements that a lane takes at a time, 1 or 2; divides count */
-    int unroll;      /* steps in the text of a loop's body; a sweep of so many steps or less has no loop */
+    int width;  /* consecutive elements that a lane takes at a time, 1 or 2; divides count */
+    int unroll; /* steps in the text of a loop's body; a sweep of so many steps or less has no loop */
     fx_team *team;
     const int *source; /* buffers with states to be joined instead of the graph's elements, one a part of each node in
                           order, of count x rows elements: element c of row r at r * count + c, or NULL */

@@ -12,12 +12,12 @@
 #include "fornax/fornax.h"
 #include "fornax/transform.h"
 
-#define OK(expr)                                                  \
-    do {                                                          \
-        if ((expr) != FX_OK) {                                    \
-            fprintf(stderr, "%s: %s\n", #expr, fx_last_error());  \
-            exit(1);                                              \
-        }                                                         \
+#define OK(expr)                                                 \
+    do {                                                         \
+        if ((expr) != FX_OK) {                                   \
+            fprintf(stderr, "%s: %s\n", #expr, fx_last_error()); \
+            exit(1);                                             \
+        }                                                        \
     } while (0)
 
 static double seconds(clockid_t id) {
@@ -177,7 +177,8 @@ int main(int argc, char **argv) {
             w[i] = seconds(CLOCK_MONOTONIC) - w[i];
         }
         qsort(w, 21, sizeof *w, by_value);
-        printf("%-28s %9.3f ms %34.1f GB/s  one thread\n", "memcpy 16 MiB", w[10] * 1e3, 2 * (double)bytes / w[10] * 1e-9);
+        printf("%-28s %9.3f ms %34.1f GB/s  one thread\n", "memcpy 16 MiB", w[10] * 1e3,
+               2 * (double)bytes / w[10] * 1e-9);
         free(x);
         free(y);
     }
@@ -213,7 +214,8 @@ int main(int argc, char **argv) {
     bench(d, "cumsum 2x524288", cumsum, 1, (fx_spec[]){FX_SPEC(FX_F32, 2, 524288)});
     bench(d, "sort 1024x256", sort, 1, (fx_spec[]){FX_SPEC(FX_F32, 1024, 256)});
     bench(d, "sort 1x65536", sort, 1, (fx_spec[]){FX_SPEC(FX_F32, 1, 65536)});
-    bench(d, "embedding 50000x768 8192", embedding, 2, (fx_spec[]){FX_SPEC(FX_S32, 8192, 1), FX_SPEC(FX_F32, 8192, 768)});
+    bench(d, "embedding 50000x768 8192", embedding, 2,
+          (fx_spec[]){FX_SPEC(FX_S32, 8192, 1), FX_SPEC(FX_F32, 8192, 768)});
     fx_shutdown(cx);
     return 0;
 }
