@@ -38,7 +38,7 @@ static bool parse_real(const char *text, double *out) {
         return false;
     errno = 0;
     *out = strtod(text, &end);
-    return !*end && end != text && !(errno == ERANGE && (*out > 1 || *out < -1));
+    return !*end && end != text && errno != ERANGE;
 }
 
 static int assign(const option_row *r, const char *text) {
@@ -74,9 +74,21 @@ static int assign(const option_row *r, const char *text) {
 }
 
 int options_parse(const char *usage, const option_row *rows, int n, int argc, char **argv) {
-    bool seen[128] = {false};
+    return options_parse_with(usage, rows, n, argc, argv, NULL, NULL);
+}
+
+int options_parse_with(const char *usage, const option_row *rows, int n, int argc, char **argv, char **rest, int *n_rest) {
+    bool seen[128] = {false}, files = false;
     for (int a = 1; a < argc; a++) {
         const char *name = argv[a], *value;
+        if (rest && (files || name[0] != '-' || !name[1])) {
+            rest[(*n_rest)++] = argv[a];
+            continue;
+        }
+        if (rest && !strcmp(name, "--")) {
+            files = true;
+            continue;
+        }
         if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
             help(usage, rows, n);
             return 1;

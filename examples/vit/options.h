@@ -19,5 +19,7 @@ typedef struct option_row {
 /* Fills the targets. Returns 0; 1 after --help (printed to stdout); 2 after an error (a line on stderr). Numbers take the
  * whole text in decimal: no blanks, no hexadecimal, no NaN or infinity. An option given twice is an error. */
 int options_parse(const char *usage, const option_row *rows, int n, int argc, char **argv);
+/* The same with arguments that are no options, such as files: rest has room for argc. What follows "--" is no option. */
+int options_parse_with(const char *usage, const option_row *rows, int n, int argc, char **argv, char **rest, int *n_rest);
 
 #endif

@@ -18,7 +18,31 @@ double report_now(void) {
 
 static fx_status io_error(const char *what, const char *path) {
     fprintf(stderr, "%s %s: %s\n", what, path, strerror(errno));
-    return FX_IO_ERROR;
+    return FX_CANCELLED; /* said */
+}
+
+static const char header[] = "step,epoch,loss,lr,seconds,test_loss,test_accuracy\n";
+
+/* Cuts a CSV file after the rows of step `last`; whole lines only. Leaves an absent file alone. */
+static fx_status cut(const char *path, int64_t last, bool *started) {
+    char line[512];
+    long keep = 0;
+    FILE *f = fopen(path, "r+");
+    *started = false;
+    if (!f)
+        return errno == ENOENT ? FX_OK : io_error("metrics", path);
+    while (fgets(line, sizeof line, f) && strchr(line, '\n')) {
+        if (*started ? strtoll(line, NULL, 10) > last : strcmp(line, header) != 0)
+            break;
+        *started = true;
+        keep = ftell(f);
+    }
+    bool foreign = !*started && keep == 0 && !feof(f);
+    bool bad = !foreign && ftruncate(fileno(f), keep);
+    fclose(f);
+    if (foreign)
+        return fprintf(stderr, "metrics %s: not a file of vit_train's metrics\n", path), FX_CANCELLED;
+    return bad ? io_error("metrics", path) : FX_OK;
 }
 
 fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch) {
@@ -35,11 +59,14 @@ fx_status report_open(report *r, bool json, const char *csv, const char *plot, i
     r->start = r->last_line = report_now();
     if (!csv)
         return FX_OK;
+    bool started = false;
+    if (first)
+        FX_TRY(cut(csv, first, &started));
     r->csv = fopen(csv, first ? "a" : "w");
     if (!r->csv)
         return io_error("metrics", csv);
-    if (!first)
-        fprintf(r->csv, "step,epoch,loss,lr,seconds,test_loss,test_accuracy\n");
+    if (!started)
+        fputs(header, r->csv);
     return FX_OK;
 }
 
@@ -88,6 +115,12 @@ static void show(report *r, int64_t step, int64_t epoch) {
     fflush(stderr);
 }
 
+/* A number in JSON, which knows no NaN. */
+static const char *number(double v, char text[32]) {
+    snprintf(text, 32, isfinite(v) ? "%.9g" : "null", v);
+    return text;
+}
+
 fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, double lr) {
     if (!grow(&r->step, &r->loss, r->n, &r->cap))
         return FX_OUT_OF_MEMORY;
@@ -95,11 +128,12 @@ fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, doubl
     r->loss[r->n++] = loss;
     r->smooth = isnan(r->smooth) ? loss : 0.95 * r->smooth + 0.05 * loss;
     double passed = report_now() - r->start;
+    char text[32];
     if (r->csv && fprintf(r->csv, "%lld,%lld,%.9g,%.9g,%.3f,,\n", (long long)step, (long long)epoch, loss, lr, passed) < 0)
         return io_error("metrics", r->csv_path);
     if (r->json)
-        printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %.9g, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step, (long long)epoch,
-               loss, lr, passed);
+        printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %s, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step, (long long)epoch,
+               number(loss, text), lr, passed);
     else
         show(r, step, epoch);
     return FX_OK;
@@ -113,9 +147,10 @@ fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int
     r->eval_acc[r->n_eval++] = accuracy;
     if (r->csv && fprintf(r->csv, "%lld,,,,,%.9g,%.6f\n", (long long)step, loss, accuracy) < 0)
         return io_error("metrics", r->csv_path);
+    char text[32];
     if (r->json)
-        printf("{\"step\": %lld, \"test_loss\": %.9g, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": %lld}\n",
-               (long long)step, loss, accuracy, (long long)correct, (long long)count);
+        printf("{\"step\": %lld, \"test_loss\": %s, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": %lld}\n",
+               (long long)step, number(loss, text), accuracy, (long long)correct, (long long)count);
     else
         report_note(r, "test accuracy %.2f %% (%lld of %lld), test loss %.4f", 100 * accuracy, (long long)correct,
                     (long long)count, loss);
@@ -160,8 +195,18 @@ static fx_status draw(report *r) {
     return st;
 }
 
+fx_status report_flush(report *r) {
+    if (r->csv && fflush(r->csv))
+        return io_error("metrics", r->csv_path);
+    if (r->json && fflush(stdout))
+        return io_error("standard output", "");
+    return FX_OK;
+}
+
 fx_status report_close(report *r) {
     fx_status st = FX_OK;
+    if (r->json && (fflush(stdout) || ferror(stdout)))
+        st = io_error("standard output", "");
     if (r->csv && fclose(r->csv))
         st = io_error("metrics", r->csv_path);
     if (r->plot_path && r->n) {

@@ -18,12 +18,15 @@ typedef struct report {
 } report;
 
 double report_now(void); /* seconds, monotonic */
-/* Opens the CSV file (appends when resuming: first > 0). */
+/* Opens the CSV file. When resuming (first > 0) its rows up to that step stay, and what a run that was killed wrote
+ * after its last checkpoint goes. */
 fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch);
 fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, double lr);
 fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int64_t count);
 /* A line of text for people; nothing with --json. */
 void report_note(report *r, const char *fmt, ...) FX_PRINTF(2, 3);
+/* Metrics written so far are in the file. */
+fx_status report_flush(report *r);
 /* Ends the progress line, writes the plot, closes the CSV file. */
 fx_status report_close(report *r);
 

@@ -9,13 +9,14 @@ bool vit_preset(const char *name, vit_config *c) {
     static const struct {
         const char *name;
         int64_t width, depth, heads;
-    } presets[] = {{"micro", 64, 4, 4}, {"tiny", 192, 12, 3}, {"small", 384, 12, 6}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
+    } presets[] = {{"micro", 64, 2, 4}, {"tiny", 192, 12, 3}, {"small", 384, 12, 6}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (!strcmp(name, presets[i].name)) {
             c->width = presets[i].width;
             c->depth = presets[i].depth;
             c->heads = presets[i].heads;
             c->mlp = 4 * c->width;
+            c->position_std = i ? 0.02 : 0.5;
             return true;
         }
     return false;
@@ -37,8 +38,6 @@ fx_status vit_check(const vit_config *c) {
     return FX_INVALID_ARGUMENT;
 }
 
-static const fx_initializer positions = {FX_INIT_TRUNCATED_NORMAL, 0.02, 0, 0};
-
 /* [B, H, W, C] -> [B, patches, C * p * p], a patch in the order of a convolution's weight [.., C, p, p]. */
 static fx_val patches(fx_val x, const vit_config *c) {
     int64_t b = fx_dim(x, 0), rows = c->height / c->patch, cols = c->width_px / c->patch, p = c->patch;
@@ -55,6 +54,7 @@ void vit_logits(fx_nn *nn, const fx_val *in, fx_val *out, void *user) {
     fx_val cls = fx_param(nn, "cls", FX_SPEC(FX_F32, 1, 1, d), (fx_initializer){FX_INIT_ZEROS, 0, 0, 0}, false);
     fx_val joined[] = {fx_broadcast_to(cls, 3, (int64_t[]){b, 1, d}), x};
     x = fx_concatenate(2, joined, 1);
+    fx_initializer positions = {FX_INIT_TRUNCATED_NORMAL, c->position_std > 0 ? c->position_std : 0.02, 0, 0};
     x = fx_add(x, fx_param(nn, "position", FX_SPEC(FX_F32, 1, fx_dim(x, 1), d), positions, false));
     x = fx_nn_dropout(nn, x, c->dropout);
     fx_nn_pop(nn);

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# check_resume.sh - a stopped and resumed run of vit_train gives the same losses, bit for bit, as an unbroken one, however it
+# was stopped; its checkpoint is whole at any moment; what is no checkpoint of the run is refused with a reason.
+#
+# usage: check_resume.sh SOURCE_FOLDER BUILD_FOLDER
+set -uo pipefail
+train=$2/bin/vit_train
+[ -x "$train" ] || { echo "SKIPPED: $train is not built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export FORNAX_DATA_DIR=$1/data
+unset FORNAX_DEVICE
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+options=(--model custom --width 32 --depth 2 --heads 4 --batch-size 32 --steps 60 --lr 2e-3 --clip 1 --dropout 0.1 --crop 1 --flip
+         --seed 7 --no-eval --device reference)
+run() { "$train" "${options[@]}" "$@" 2>>log; }
+losses() { cut -d, -f1-4 "$1"; }
+same() { cmp -s <(losses whole.csv) <(losses "$1") || fail "$2: losses differ from the unbroken run's: $(diff <(losses whole.csv) <(losses "$1") | head -3)"; }
+
+run --metrics whole.csv --checkpoint whole.st || fail "the unbroken run: status $?"
+[ "$(wc -l <whole.csv)" = 61 ] || fail "the unbroken run's metrics have $(wc -l <whole.csv) lines"
+
+# stop SIGNAL STATUS OPTIONS...: stops a run by SIGNAL somewhere in the middle
+stop() {
+    local signal=$1 status=$2 try delay
+    shift 2
+    for try in 1 2 3 4 5 6; do
+        rm -f part.csv part.st
+        # a script's background jobs ignore INT, and what is ignored stays so
+        env --default-signal=INT "$train" "${options[@]}" --metrics part.csv --checkpoint part.st "$@" 2>>log &
+        delay=0.$((RANDOM % 6 + 1))
+        sleep "$delay"
+        kill -"$signal" $! 2>/dev/null
+        wait $!
+        got=$?
+        [ $got = 0 ] && continue # it was faster
+        [ $got = "$status" ] || fail "$signal: exit status $got, expected $status"
+        [ -s part.st ] && return 0
+    done
+    echo "the run was never caught in the middle by $signal"
+    return 1
+}
+
+for signal in INT:130 TERM:143 HUP:129; do
+    if stop "${signal%:*}" "${signal#*:}"; then
+        run --metrics part.csv --resume part.st --checkpoint part.st || fail "resume after ${signal%:*}: status $?"
+        same part.csv "${signal%:*}"
+        cmp -s part.st whole.st || fail "${signal%:*}: the last checkpoint differs from the unbroken run's"
+    fi
+done
+
+# stopped twice, and killed while it saves
+if stop INT 130; then
+    env --default-signal=INT "$train" "${options[@]}" --metrics part.csv --resume part.st --checkpoint part.st 2>>log &
+    sleep 0.1
+    kill -INT $!
+    wait $!
+    [ -s part.st ] && run --metrics part.csv --resume part.st || fail "resume after two stops: status $?"
+    same part.csv "two stops"
+fi
+for round in 1 2 3 4 5; do
+    if stop KILL 137 --checkpoint-every 1; then
+        run --metrics part.csv --resume part.st || fail "resume after KILL: status $?"
+        same part.csv "KILL in round $round"
+    fi
+done
+
+# a finished run has nothing to do
+cp whole.csv again.csv
+run --metrics again.csv --resume whole.st || fail "resuming a finished run: status $?"
+cmp -s whole.csv again.csv || fail "resuming a finished run changed its metrics"
+
+# an ignored signal stays ignored
+(trap '' INT; exec "$train" "${options[@]}" --metrics ignored.csv 2>>log) &
+sleep 0.2
+kill -INT $!
+wait $! || fail "an ignored INT stopped the run: status $?"
+same ignored.csv "ignored INT"
+
+# refused(NAME, TEXT, OPTIONS): status 1 and a line with TEXT
+refused() {
+    local name=$1 text=$2
+    shift 2
+    "$train" "${options[@]}" "$@" >out 2>err
+    local got=$?
+    [ $got = 1 ] || fail "$name: exit status $got, expected 1"
+    grep -q -- "$text" err || fail "$name: expected \"$text\"; got: $(head -c 300 err)"
+}
+size=$(stat -c %s whole.st)
+head -c $((size / 2)) whole.st >cut.st
+head -c $((size - 1)) whole.st >short.st
+: >empty.st
+cp "$1/tests/golden/vit.safetensors" foreign.st
+refused "half a checkpoint" cut.st --resume cut.st
+refused "a checkpoint without its last byte" short.st --resume short.st
+refused "an empty checkpoint" empty.st --resume empty.st
+refused "no checkpoint" "No such file" --resume none.st
+refused "weights only" "not a checkpoint" --resume foreign.st
+refused "other options" "other options" --resume whole.st --momentum 0.5
+
+# no room: the old checkpoint stays
+cp whole.st kept.st
+(ulimit -f 20; run --resume whole.st --checkpoint kept.st --metrics whole2.csv)
+[ $? = 1 ] || fail "a save that did not fit: exit status other than 1"
+cmp -s kept.st whole.st || fail "a save that did not fit changed the old checkpoint"
+tail -n 3 log | grep -q "kept.st" || fail "a save that did not fit: no message names the file: $(tail -n 1 log)"
+ls | grep -q '^kept.st.' && fail "a temporary file is left: $(ls)"
+if [ -w /dev/full ]; then
+    "$train" "${options[@]}" --json >/dev/full 2>err && fail "JSON to a full device: exit status 0"
+    grep -q "standard output" err || fail "JSON to a full device: no message"
+fi
+
+[ $failures = 0 ] && echo "resumed runs are exact"
+[ $failures = 0 ]
