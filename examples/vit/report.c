@@ -102,8 +102,8 @@ static void show(report *r, int64_t step, int64_t epoch) {
         return;
     r->last_line = now;
     clock_text(rate > 0 ? (double)((r->total - step) * r->batch) / rate : 0, left, sizeof left);
-    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.0f images/s  %s left", (long long)step,
-                     (long long)r->total, (long long)epoch, r->smooth, rate, left);
+    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.*f images/s  %s left", (long long)step,
+                     (long long)r->total, (long long)epoch, r->smooth, rate < 10 ? 2 : 0, rate, left);
     if (!r->terminal) {
         fprintf(stderr, "%s\n", line);
         return;

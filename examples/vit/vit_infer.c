@@ -156,7 +156,9 @@ static void say_text(const runner *r, int64_t i, int32_t label, const int64_t *o
     for (int64_t k = 0; k < r->s->top; k++) {
         const char *name = vit_label_name(&r->about, order[k]);
         printf("  %6.2f %%  %lld", 100 * p[order[k]], (long long)order[k]);
-        if (name) {
+        char same[24];
+        snprintf(same, sizeof same, "%lld", (long long)order[k]);
+        if (name && strcmp(name, same)) {
             printf("  ");
             print_plain(name);
         }

@@ -153,7 +153,7 @@ static fx_status complete(settings *s, const fx_dataset_info *info, session_opti
     o->optimizer.weight_decay = DEFAULT(weight_decay, noise ? 0 : 0.05);
     o->optimizer.clip_norm = DEFAULT(clip, 0);
     if (s->steps < 0)
-        s->steps = s->epochs > 0 ? s->epochs * per_epoch : noise ? 30 : digits ? 60 * per_epoch : 100 * per_epoch;
+        s->steps = s->epochs > 0 ? s->epochs * per_epoch : noise ? 30 : digits ? 30 * per_epoch : 100 * per_epoch;
     *schedule = (fx_schedule){(fx_schedule_kind)find(schedules, s->schedule), DEFAULT(lr, noise ? 1e-3 : digits ? 4e-3 : 2e-3),
                               DEFAULT(warmup, noise ? 0 : s->steps / 20), s->steps, 0, 0, 1};
     FX_TRY(fx_dtype_parse(s->precision, &o->precision));
@@ -356,6 +356,11 @@ static fx_status run(settings *set, fx_context *cx) {
         goto done;
     const fx_dataset_info *info = fx_dataset_get_info(data);
     bool noise = !strcmp(set->data, "random");
+    if (set->classes > 0 && set->classes != info->classes) {
+        fprintf(stderr, "--classes: expected the %d of %s; got %lld\n", info->classes, set->data, (long long)set->classes);
+        st = FX_CANCELLED;
+        goto done;
+    }
     if (set->batch > info->count) {
         fprintf(stderr, "--batch-size: expected at most the %lld training images; got %lld\n", (long long)info->count, (long long)set->batch);
         st = FX_CANCELLED;
