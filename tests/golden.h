@@ -15,7 +15,9 @@
 
 static fx_context *cx;
 
-static inline void golden_setup(void) { OK(fx_init(NULL, &cx)); }
+static inline void golden_setup(void) {
+    OK(fx_init(NULL, &cx));
+}
 
 static inline void golden_teardown(void) {
     fx_shutdown(cx);
@@ -54,14 +56,16 @@ static inline double norm_of(const float *x, int64_t n) {
 
 /* got agrees with want: their distance is at most `relative` times want's norm, and no element is further off than
  * `relative` times itself plus `floor` times want's largest. */
-static inline void ck_close(const char *what, const float *got, const float *want, int64_t n, double relative, double floor) {
+static inline void ck_close(const char *what, const float *got, const float *want, int64_t n, double relative,
+                            double floor) {
     double distance = 0, largest = 0, norm = norm_of(want, n);
     for (int64_t i = 0; i < n; i++)
         largest = fmax(largest, fabs((double)want[i]));
     for (int64_t i = 0; i < n; i++) {
         double off = fabs((double)got[i] - (double)want[i]);
-        ck_assert_msg(off <= relative * fabs((double)want[i]) + floor * largest, "%s: element %lld: got %.9g, want %.9g (largest %.3g)",
-                      what, (long long)i, (double)got[i], (double)want[i], largest);
+        ck_assert_msg(off <= relative * fabs((double)want[i]) + floor * largest,
+                      "%s: element %lld: got %.9g, want %.9g (largest %.3g)", what, (long long)i, (double)got[i],
+                      (double)want[i], largest);
         distance += off * off;
     }
     ck_assert_msg(sqrt(distance) <= relative * norm, "%s: off by %.3g of its norm", what, sqrt(distance) / norm);

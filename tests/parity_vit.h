@@ -27,8 +27,8 @@ static inline float *weight_of_file(const fx_model *m, int i, void *user) {
     return data;
 }
 
-static inline void subject_open(subject *s, fx_device *d, const vit_config *c, int64_t batch, const fx_optimizer *o, weight_source source,
-                                void *user) {
+static inline void subject_open(subject *s, fx_device *d, const vit_config *c, int64_t batch, const fx_optimizer *o,
+                                weight_source source, void *user) {
     *s = (subject){.config = *c, .device = d, .batch = batch};
     fx_spec in[] = {FX_SPEC(FX_F32, batch, c->height, c->width_px, c->channels), FX_SPEC(FX_S32, batch)};
     OK(fx_model_create(vit_loss, &s->config, NULL, 2, in, 2, &s->model));
@@ -41,7 +41,8 @@ static inline void subject_open(subject *s, fx_device *d, const vit_config *c, i
         free(data);
     }
     for (int i = 0; i < s->n_state; i++)
-        OK(fx_array_create(d, fx_model_param_spec(s->model, i / (s->n_state / s->n_param)), NULL, &s->arrays[s->n_param + i]));
+        OK(fx_array_create(d, fx_model_param_spec(s->model, i / (s->n_state / s->n_param)), NULL,
+                           &s->arrays[s->n_param + i]));
     if (!o)
         return;
     fx_func *f;

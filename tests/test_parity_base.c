@@ -1,13 +1,21 @@
-/* test_parity_base.c - ViT-Base/16 on one image of 224 x 224: a training step on the first Vulkan device, against the loss,
- * logits and gradient norms that PyTorch computes in float64. ctest: slow */
+/* test_parity_base.c - ViT-Base/16 on one image of 224 x 224: a training step on the first Vulkan device, against the
+ * loss, logits and gradient norms that PyTorch computes in float64. ctest: slow */
 #include "parity_vit.h"
 
 #include "examples/vit/vit.c"
 
 enum { CLASSES = 1000, WIDTH = 768, DEPTH = 12, TOP = 4, LAYER = 16 };
 
-static const vit_config config = {.height = 224, .width_px = 224, .channels = 3, .patch = 16, .width = WIDTH, .depth = DEPTH, .heads = 12,
-                                  .mlp = 4 * WIDTH, .classes = CLASSES, .norm_eps = 1e-12};
+static const vit_config config = {.height = 224,
+                                  .width_px = 224,
+                                  .channels = 3,
+                                  .patch = 16,
+                                  .width = WIDTH,
+                                  .depth = DEPTH,
+                                  .heads = 12,
+                                  .mlp = 4 * WIDTH,
+                                  .classes = CLASSES,
+                                  .norm_eps = 1e-12};
 
 /* The tensors of Hugging Face that make up a parameter: how many, and the first one's place in the list of
  * golden/make_golden.py; name: of each. */
@@ -98,17 +106,18 @@ START_TEST(a_training_step_of_vit_base_is_that_of_pytorch) {
         const char *name = fx_model_param_name(s.model, i);
         int parts = parts_of(name, 3, names, &first);
         int64_t n;
-        float *g = subject_read(&s, s.n_param + i, &n), *p = subject_read(&s, i, &n), *old = weight_of_noise(s.model, i, NULL);
+        float *g = subject_read(&s, s.n_param + i, &n), *p = subject_read(&s, i, &n),
+              *old = weight_of_noise(s.model, i, NULL);
         for (int64_t k = 0; k < n; k++)
-            ck_assert_msg(fabsf(p[k] - (old[k] - 1e-3f * g[k])) <= 1e-6f * fabsf(old[k]) + 1e-7f, "%s: element %lld is not old - lr * gradient",
-                          name, (long long)k);
+            ck_assert_msg(fabsf(p[k] - (old[k] - 1e-3f * g[k])) <= 1e-6f * fabsf(old[k]) + 1e-7f,
+                          "%s: element %lld is not old - lr * gradient", name, (long long)k);
         for (int k = 0; k < parts; k++) {
             double norm = norm_of(g + k * (n / parts), n / parts), exact = golden_scalar(golden, names[k]);
             /* a shift of all keys changes nothing: that gradient is rounding alone */
             bool nothing = strstr(names[k], "key.bias") != NULL;
             worst = nothing ? worst : fmax(worst, fabs(norm / exact - 1));
-            ck_assert_msg(nothing ? norm < 1e-5 : fabs(norm - exact) <= 1e-4 * exact, "%s: norm of the gradient %.9g, want %.9g", names[k], norm,
-                          exact);
+            ck_assert_msg(nothing ? norm < 1e-5 : fabs(norm - exact) <= 1e-4 * exact,
+                          "%s: norm of the gradient %.9g, want %.9g", names[k], norm, exact);
         }
         free(g);
         free(p);

@@ -51,8 +51,8 @@ static fx_array *noise_array(fx_device *d, fx_spec spec, uint32_t seed) {
     return a;
 }
 
-static const char *const names[] = {"sgd",        "sgd decay",  "sgd momentum", "sgd nesterov", "sgd clip",  "adam",
-                                    "adam decay", "adamw",      "adamw clip",   "lion",         "lion decay"};
+static const char *const names[] = {"sgd",        "sgd decay", "sgd momentum", "sgd nesterov", "sgd clip",  "adam",
+                                    "adam decay", "adamw",     "adamw clip",   "lion",         "lion decay"};
 
 START_TEST(twenty_updates_follow_the_formulas) {
     const char *name = names[_i];

@@ -59,14 +59,20 @@ static void samples(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
 
 static double value(fx_dtype d, const void *p, int64_t i) {
     switch (d) {
-    case FX_F16: return (double)fx_f16_to_f32(((const uint16_t *)p)[i]);
-    case FX_BF16: return (double)fx_bf16_to_f32(((const uint16_t *)p)[i]);
-    case FX_F32: return (double)((const float *)p)[i];
-    default: return ((const double *)p)[i];
+    case FX_F16:
+        return (double)fx_f16_to_f32(((const uint16_t *)p)[i]);
+    case FX_BF16:
+        return (double)fx_bf16_to_f32(((const uint16_t *)p)[i]);
+    case FX_F32:
+        return (double)((const float *)p)[i];
+    default:
+        return ((const double *)p)[i];
     }
 }
 
-static bool is_normal(const call *c) { return strstr(c->kind, "normal") != NULL; }
+static bool is_normal(const call *c) {
+    return strstr(c->kind, "normal") != NULL;
+}
 
 static void compare(const char *where, const fx_named_tensor *t, const call *c, const void *got) {
     int64_t n = fx_spec_count(&c->spec);
@@ -77,16 +83,19 @@ static void compare(const char *where, const fx_named_tensor *t, const call *c, 
                           "%s: %s: element %lld has other bits", where, t->name, (long long)i);
         return;
     }
-    /* JAX rounds the square of the uniform number, which moves samples far out; in f64 its inverse error function is off
-     * by up to 9.4 units in the last place, Fornax's by 1 */
-    double ulp = c->spec.dtype == FX_F16 ? 0x1p-10 : c->spec.dtype == FX_BF16 ? 0x1p-7 : c->spec.dtype == FX_F32 ? 0x1p-23 : 0x1p-52;
+    /* JAX rounds the square of the uniform number, which moves samples far out; in f64 its inverse error function is
+     * off by up to 9.4 units in the last place, Fornax's by 1 */
+    double ulp = c->spec.dtype == FX_F16    ? 0x1p-10
+                 : c->spec.dtype == FX_BF16 ? 0x1p-7
+                 : c->spec.dtype == FX_F32  ? 0x1p-23
+                                            : 0x1p-52;
     double units = c->spec.dtype == FX_F64 ? 12 : 4;
     void *want = malloc(t->bytes + 1);
     memcpy(want, t->data, t->bytes);
     for (int64_t i = 0; i < n; i++) {
         double g = value(c->spec.dtype, got, i), w = value(c->spec.dtype, want, i);
-        ck_assert_msg(fabs(g - w) <= ulp * (units * fmax(fabs(w), 0.25) + 1.2533 * exp(w * w / 2)), "%s: %s: element %lld: got %.17g, want %.17g", where, t->name,
-                      (long long)i, g, w);
+        ck_assert_msg(fabs(g - w) <= ulp * (units * fmax(fabs(w), 0.25) + 1.2533 * exp(w * w / 2)),
+                      "%s: %s: element %lld: got %.17g, want %.17g", where, t->name, (long long)i, g, w);
     }
     free(want);
 }
@@ -129,8 +138,8 @@ static const fx_dtype types[] = {FX_BOOL, FX_S32, FX_U8, FX_U16, FX_U32, FX_U64,
 
 START_TEST(streams_are_those_of_jax) {
     FOR_EACH_DEVICE(d)
-        if (fx_device_supports(d, types[_i]) == FX_OK)
-            run_calls(d, types[_i]);
+    if (fx_device_supports(d, types[_i]) == FX_OK)
+        run_calls(d, types[_i]);
 }
 END_TEST
 

@@ -1,11 +1,20 @@
-/* test_parity_vit.c - a small Vision Transformer whose weights come from a file with Hugging Face's names: logits, loss,
- * every gradient and twenty steps of training as PyTorch computes them in float64, on every device. ctest: timeout 600 */
+/* test_parity_vit.c - a small Vision Transformer whose weights come from a file with Hugging Face's names: logits,
+ * loss, every gradient and twenty steps of training as PyTorch computes them in float64, on every device. ctest:
+ * timeout 600 */
 #include "parity_vit.h"
 
 #include "examples/vit/vit.c"
 
-static const vit_config config = {.height = 16, .width_px = 16, .channels = 3, .patch = 4, .width = 24, .depth = 2, .heads = 4,
-                                  .mlp = 48, .classes = 10, .norm_eps = 1e-12};
+static const vit_config config = {.height = 16,
+                                  .width_px = 16,
+                                  .channels = 3,
+                                  .patch = 4,
+                                  .width = 24,
+                                  .depth = 2,
+                                  .heads = 4,
+                                  .mlp = 48,
+                                  .classes = 10,
+                                  .norm_eps = 1e-12};
 enum { BATCH = 4, CLASSES = 10, STEPS = 20 };
 
 static void loss_and_logits(fx_nn *nn, const fx_val *in, fx_val *out, void *user) {
@@ -15,7 +24,8 @@ static void loss_and_logits(fx_nn *nn, const fx_val *in, fx_val *out, void *user
     vit_logits(nn, in, &out[1], user);
 }
 
-static void read_doubles(const fx_safetensors *f, const char *name, int rank, int64_t rows, int64_t columns, float *out) {
+static void read_doubles(const fx_safetensors *f, const char *name, int rank, int64_t rows, int64_t columns,
+                         float *out) {
     fx_spec spec = {FX_F64, rank, {rows, columns}};
     double v[64];
     OK(fx_safetensors_read(f, name, &spec, v));
@@ -88,8 +98,8 @@ static const struct {
     {"vit_adamw", {sizeof(fx_optimizer), FX_ADAMW, 0, false, 0.9, 0.999, 1e-8, 0.05, 0}, 1e-3f, 1e-3},
 };
 
-/* The middle third of qkv.bias shifts all scores of a query alike: softmax makes its gradient zero, and rounding decides
- * where Adam moves it. */
+/* The middle third of qkv.bias shifts all scores of a query alike: softmax makes its gradient zero, and rounding
+ * decides where Adam moves it. */
 static bool without_effect(const char *name, int64_t i) {
     return strstr(name, "qkv.bias") && i >= config.width && i < 2 * config.width;
 }
@@ -108,7 +118,8 @@ START_TEST(twenty_steps_go_where_pytorch_goes) {
         for (int i = 0; i < s.n_param; i++) {
             int64_t n;
             const char *name = fx_model_param_name(s.model, i);
-            float *got = subject_read(&s, i, &n), *want = weight_of_file(s.model, i, golden), *old = weight_of_file(s.model, i, weights);
+            float *got = subject_read(&s, i, &n), *want = weight_of_file(s.model, i, golden),
+                  *old = weight_of_file(s.model, i, weights);
             double off = 0, moved = 0;
             for (int64_t k = 0; k < n; k++) {
                 if (without_effect(name, k))

@@ -69,7 +69,9 @@ static int assign(const option_row *r, const char *text) {
             return refuse(r, text, range);
         *(double *)r->target = d;
         return 0;
-    default: *(bool *)r->target = true; return 0;
+    default:
+        *(bool *)r->target = true;
+        return 0;
     }
 }
 
@@ -77,7 +79,8 @@ int options_parse(const char *usage, const option_row *rows, int n, int argc, ch
     return options_parse_with(usage, rows, n, argc, argv, NULL, NULL);
 }
 
-int options_parse_with(const char *usage, const option_row *rows, int n, int argc, char **argv, char **rest, int *n_rest) {
+int options_parse_with(const char *usage, const option_row *rows, int n, int argc, char **argv, char **rest,
+                       int *n_rest) {
     bool seen[128] = {false}, files = false;
     for (int a = 1; a < argc; a++) {
         const char *name = argv[a], *value;

@@ -45,7 +45,8 @@ static fx_status cut(const char *path, int64_t last, bool *started) {
     return bad ? io_error("metrics", path) : FX_OK;
 }
 
-fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch) {
+fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total,
+                      int64_t batch) {
     const char *term = getenv("TERM");
     memset(r, 0, sizeof *r);
     r->json = json;
@@ -102,8 +103,8 @@ static void show(report *r, int64_t step, int64_t epoch) {
         return;
     r->last_line = now;
     clock_text(rate > 0 ? (double)((r->total - step) * r->batch) / rate : 0, left, sizeof left);
-    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.*f images/s  %s left", (long long)step,
-                     (long long)r->total, (long long)epoch, r->smooth, rate < 10 ? 2 : 0, rate, left);
+    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.*f images/s  %s left",
+                     (long long)step, (long long)r->total, (long long)epoch, r->smooth, rate < 10 ? 2 : 0, rate, left);
     if (!r->terminal) {
         fprintf(stderr, "%s\n", line);
         return;
@@ -129,11 +130,12 @@ fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, doubl
     r->smooth = isnan(r->smooth) ? loss : 0.95 * r->smooth + 0.05 * loss;
     double passed = report_now() - r->start;
     char text[32];
-    if (r->csv && fprintf(r->csv, "%lld,%lld,%.9g,%.9g,%.3f,,\n", (long long)step, (long long)epoch, loss, lr, passed) < 0)
+    if (r->csv &&
+        fprintf(r->csv, "%lld,%lld,%.9g,%.9g,%.3f,,\n", (long long)step, (long long)epoch, loss, lr, passed) < 0)
         return io_error("metrics", r->csv_path);
     if (r->json)
-        printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %s, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step, (long long)epoch,
-               number(loss, text), lr, passed);
+        printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %s, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step,
+               (long long)epoch, number(loss, text), lr, passed);
     else
         show(r, step, epoch);
     return FX_OK;
@@ -149,7 +151,8 @@ fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int
         return io_error("metrics", r->csv_path);
     char text[32];
     if (r->json)
-        printf("{\"step\": %lld, \"test_loss\": %s, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": %lld}\n",
+        printf("{\"step\": %lld, \"test_loss\": %s, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": "
+               "%lld}\n",
                (long long)step, number(loss, text), accuracy, (long long)correct, (long long)count);
     else
         report_note(r, "test accuracy %.2f %% (%lld of %lld), test loss %.4f", 100 * accuracy, (long long)correct,

@@ -14,13 +14,14 @@ typedef struct report {
     double *eval_step, *eval_acc; /* test accuracy */
     size_t n, cap, n_eval, cap_eval;
     int64_t first, total, batch;
-    double smooth;                /* running mean of the loss */
+    double smooth; /* running mean of the loss */
 } report;
 
 double report_now(void); /* seconds, monotonic */
 /* Opens the CSV file. When resuming (first > 0) its rows up to that step stay, and what a run that was killed wrote
  * after its last checkpoint goes. */
-fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total, int64_t batch);
+fx_status report_open(report *r, bool json, const char *csv, const char *plot, int64_t first, int64_t total,
+                      int64_t batch);
 fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, double lr);
 fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int64_t count);
 /* A line of text for people; nothing with --json. */

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t bytes_of(const fx_spec *s) { return (size_t)fx_spec_count(s) * fx_dtype_size(s->dtype); }
+static size_t bytes_of(const fx_spec *s) {
+    return (size_t)fx_spec_count(s) * fx_dtype_size(s->dtype);
+}
 
-static int slots(const session *s) { return fx_optimizer_slots(&s->opt.optimizer); }
+static int slots(const session *s) {
+    return fx_optimizer_slots(&s->opt.optimizer);
+}
 
 /* Spec and name of array i, a parameter or a state. */
 static fx_spec array_spec(const session *s, int i) {
@@ -115,7 +119,8 @@ fx_status session_open(session *s, fx_device *d, const session_options *o, const
     s->opt = *o;
     opt.compute_dtype = o->precision;
     opt.training = train && o->model.dropout > 0;
-    fx_spec in[] = {FX_SPEC(FX_F32, o->batch, o->model.height, o->model.width_px, o->model.channels), FX_SPEC(FX_S32, o->batch)};
+    fx_spec in[] = {FX_SPEC(FX_F32, o->batch, o->model.height, o->model.width_px, o->model.channels),
+                    FX_SPEC(FX_S32, o->batch)};
     fx_status st = fx_model_create(vit_loss, &s->opt.model, &opt, 2, in, 2, &s->model);
     if (st != FX_OK)
         return st;
@@ -151,7 +156,8 @@ void session_close(session *s) {
 /* Uploads images and labels into in[0], in[1]. */
 static fx_status upload(session *s, const float *images, const int32_t *labels, fx_array **in) {
     const vit_config *c = &s->opt.model;
-    FX_TRY(fx_array_create(s->device, FX_SPEC(FX_F32, s->opt.batch, c->height, c->width_px, c->channels), images, &in[0]));
+    FX_TRY(
+        fx_array_create(s->device, FX_SPEC(FX_F32, s->opt.batch, c->height, c->width_px, c->channels), images, &in[0]));
     return fx_array_create(s->device, FX_SPEC(FX_S32, s->opt.batch), labels, &in[1]);
 }
 
@@ -245,4 +251,6 @@ fx_status session_save(session *s, const char *path, const fx_text_pair *meta, i
     return st;
 }
 
-fx_status session_load(session *s, const char *path) { return read_arrays(s, path, 0, s->n_param + s->n_state); }
+fx_status session_load(session *s, const char *path) {
+    return read_arrays(s, path, 0, s->n_param + s->n_state);
+}

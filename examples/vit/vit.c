@@ -9,7 +9,11 @@ bool vit_preset(const char *name, vit_config *c) {
     static const struct {
         const char *name;
         int64_t width, depth, heads;
-    } presets[] = {{"micro", 64, 2, 4}, {"tiny", 192, 12, 3}, {"small", 384, 12, 6}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
+    } presets[] = {{"micro", 64, 2, 4},
+                   {"tiny", 192, 12, 3},
+                   {"small", 384, 12, 6},
+                   {"base", 768, 12, 12},
+                   {"large", 1024, 24, 16}};
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (!strcmp(name, presets[i].name)) {
             c->width = presets[i].width;
@@ -32,9 +36,10 @@ fx_status vit_check(const vit_config *c) {
         wrong = "depth, classes, MLP width and channels must be at least 1";
     if (!wrong)
         return FX_OK;
-    fprintf(stderr, "model: %s; got image %lldx%lldx%lld, patch %lld, width %lld, depth %lld, heads %lld, classes %lld\n", wrong,
-            (long long)c->height, (long long)c->width_px, (long long)c->channels, (long long)c->patch, (long long)c->width,
-            (long long)c->depth, (long long)c->heads, (long long)c->classes);
+    fprintf(stderr,
+            "model: %s; got image %lldx%lldx%lld, patch %lld, width %lld, depth %lld, heads %lld, classes %lld\n",
+            wrong, (long long)c->height, (long long)c->width_px, (long long)c->channels, (long long)c->patch,
+            (long long)c->width, (long long)c->depth, (long long)c->heads, (long long)c->classes);
     return FX_INVALID_ARGUMENT;
 }
 
@@ -80,7 +85,8 @@ void vit_loss(fx_nn *nn, const fx_val *in, fx_val *out, void *user) {
 double vit_flops(const vit_config *c) {
     double n = (double)(c->height / c->patch * (c->width_px / c->patch)), t = n + 1, d = (double)c->width;
     double block = 2 * t * d * (4 * d + 2 * (double)c->mlp) + 4 * t * t * d;
-    return 2 * n * d * (double)(c->channels * c->patch * c->patch) + (double)c->depth * block + 2 * d * (double)c->classes;
+    return 2 * n * d * (double)(c->channels * c->patch * c->patch) + (double)c->depth * block +
+           2 * d * (double)c->classes;
 }
 
 /* Hugging Face's name of a parameter with an own counterpart there; false for others. */
@@ -96,8 +102,10 @@ static bool hf_name(const char *name, char *out, size_t size) {
         {"head.bias", "classifier.bias"},
     };
     static const char *const layer[][2] = {
-        {"norm1.", "layernorm_before."},          {"norm2.", "layernorm_after."},
-        {"attention.out.", "attention.output.dense."}, {"mlp.fc1.", "intermediate.dense."},
+        {"norm1.", "layernorm_before."},
+        {"norm2.", "layernorm_after."},
+        {"attention.out.", "attention.output.dense."},
+        {"mlp.fc1.", "intermediate.dense."},
         {"mlp.fc2.", "output.dense."},
     };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)

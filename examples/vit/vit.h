@@ -12,8 +12,8 @@ typedef struct vit_config {
     double position_std; /* of the positions at the start; 0: 0.02 */
 } vit_config;
 
-/* Fills width, depth, heads and mlp: "micro" (64, 2, 4), "tiny" (192, 12, 3), "small" (384, 12, 6), "base" (768, 12, 12),
- * "large" (1024, 24, 16); "micro" starts from larger positions, as its runs are short. False for another name. */
+/* Fills width, depth, heads and mlp: "micro" (64, 2, 4), "tiny" (192, 12, 3), "small" (384, 12, 6), "base" (768, 12,
+ * 12), "large" (1024, 24, 16); "micro" starts from larger positions, as its runs are short. False for another name. */
 bool vit_preset(const char *name, vit_config *c);
 /* FX_INVALID_ARGUMENT when sizes don't fit together. */
 fx_status vit_check(const vit_config *c);

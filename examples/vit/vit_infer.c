@@ -215,7 +215,8 @@ static fx_status classify(runner *r, fx_device *d, int64_t n) {
             FX_TRY(say(r, i + k, k, labels[k]));
     }
     if (r->known && !r->s->json)
-        printf("%lld of %lld right (%.2f %%)\n", (long long)r->correct, (long long)r->known, 100.0 * (double)r->correct / (double)r->known);
+        printf("%lld of %lld right (%.2f %%)\n", (long long)r->correct, (long long)r->known,
+               100.0 * (double)r->correct / (double)r->known);
     return FX_OK;
 }
 
@@ -230,8 +231,8 @@ static fx_status open_data(settings *s, const vit_config *c) {
     FX_TRY(fx_dataset_open(s->data, noise ? FX_SPLIT_ALL : FX_SPLIT_TEST, &opt, &s->set));
     const fx_dataset_info *info = fx_dataset_get_info(s->set);
     if (info->height != c->height || info->width != c->width_px || info->channels != c->channels) {
-        fprintf(stderr, "--data %s: images are %dx%dx%d; the model takes %lldx%lldx%lld\n", s->data, info->height, info->width,
-                info->channels, (long long)c->height, (long long)c->width_px, (long long)c->channels);
+        fprintf(stderr, "--data %s: images are %dx%dx%d; the model takes %lldx%lldx%lld\n", s->data, info->height,
+                info->width, info->channels, (long long)c->height, (long long)c->width_px, (long long)c->channels);
         return FX_CANCELLED;
     }
     s->count = s->count > 0 && s->count < info->count ? s->count : info->count;
@@ -270,9 +271,12 @@ static fx_status run(settings *s, fx_context *cx) {
 int main(int argc, char **argv) {
     settings s = {.top = 3, .batch = 16};
     const option_row rows[] = {
-        {"weights", OPTION_TEXT, &s.weights, 0, 0, "FILE", "checkpoint of vit_train, or safetensors by Hugging Face's names (needed)"},
-        {"heads", OPTION_INT, &s.heads, 1, 1024, "N", "attention heads, where the file does not say (default width / 64)"},
-        {"data", OPTION_TEXT, &s.data, 0, 0, "SOURCE", "the test images of digits, idx:DIR, cifar10:DIR, folder:DIR; random"},
+        {"weights", OPTION_TEXT, &s.weights, 0, 0, "FILE",
+         "checkpoint of vit_train, or safetensors by Hugging Face's names (needed)"},
+        {"heads", OPTION_INT, &s.heads, 1, 1024, "N",
+         "attention heads, where the file does not say (default width / 64)"},
+        {"data", OPTION_TEXT, &s.data, 0, 0, "SOURCE",
+         "the test images of digits, idx:DIR, cifar10:DIR, folder:DIR; random"},
         {"count", OPTION_INT, &s.count, 1, 1e12, "N", "so many of them (default: all)"},
         {"top", OPTION_INT, &s.top, 1, 100, "N", "labels to print for an image (default 3)"},
         {"batch-size", OPTION_INT, &s.batch, 1, 256, "N", "images at a time (default 16)"},
@@ -287,7 +291,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "--weights: expected a file; got none; --help lists the options\n");
         bad = 2;
     } else if (!bad && !s.data == !s.n_files) {
-        fprintf(stderr, "expected image files or --data SOURCE; got %s; --help lists the options\n", s.data ? "both" : "neither");
+        fprintf(stderr, "expected image files or --data SOURCE; got %s; --help lists the options\n",
+                s.data ? "both" : "neither");
         bad = 2;
     } else if (!bad && s.count && !s.data) {
         fprintf(stderr, "--count: expected together with --data; got image files\n");

@@ -18,7 +18,8 @@ static const char usage[] =
     "Trains a Vision Transformer; without options, on the handwritten digits that come with Fornax.\n";
 
 typedef struct settings {
-    const char *model, *data, *optimizer, *schedule, *precision, *device, *resume, *checkpoint, *weights, *plot, *metrics;
+    const char *model, *data, *optimizer, *schedule, *precision, *device, *resume, *checkpoint, *weights, *plot,
+        *metrics;
     int64_t image, patch, width, depth, heads, mlp, classes, batch, steps, epochs, warmup, eval_every, save_every, crop;
     double lr, weight_decay, momentum, beta2, dropout, smoothing, clip;
     uint64_t seed;
@@ -46,8 +47,10 @@ static void catch_signals(void) {
 
 static int parse(settings *s, int argc, char **argv) {
     const option_row rows[] = {
-        {"data", OPTION_TEXT, &s->data, 0, 0, "SOURCE", "digits, idx:DIR, cifar10:DIR, cifar100:DIR, folder:DIR, random (default digits)"},
-        {"model", OPTION_TEXT, &s->model, 0, 0, "NAME", "micro, tiny, small, base, large, custom (default micro for digits, else tiny)"},
+        {"data", OPTION_TEXT, &s->data, 0, 0, "SOURCE",
+         "digits, idx:DIR, cifar10:DIR, cifar100:DIR, folder:DIR, random (default digits)"},
+        {"model", OPTION_TEXT, &s->model, 0, 0, "NAME",
+         "micro, tiny, small, base, large, custom (default micro for digits, else tiny)"},
         {"image", OPTION_INT, &s->image, 1, 4096, "N", "side of the images (folder and random; default 224)"},
         {"patch", OPTION_INT, &s->patch, 1, 1024, "N", "side of a patch (default 2, 4 or 16, by the image)"},
         {"width", OPTION_INT, &s->width, 1, 16384, "N", "instead of the model's"},
@@ -60,21 +63,27 @@ static int parse(settings *s, int argc, char **argv) {
         {"epochs", OPTION_INT, &s->epochs, 1, 1e9, "N", "passes over the training images"},
         {"optimizer", OPTION_TEXT, &s->optimizer, 0, 0, "NAME", "sgd, adam, adamw, lion (default adamw; random sgd)"},
         {"lr", OPTION_REAL, &s->lr, 0, 1e3, "X", "peak learning rate (default 2e-3; digits 4e-3; random 1e-3)"},
-        {"schedule", OPTION_TEXT, &s->schedule, 0, 0, "NAME", "constant, cosine, linear (default cosine; random constant)"},
-        {"warmup", OPTION_INT, &s->warmup, 0, 1e12, "N", "steps up to the peak rate (default a twentieth of the steps)"},
+        {"schedule", OPTION_TEXT, &s->schedule, 0, 0, "NAME",
+         "constant, cosine, linear (default cosine; random constant)"},
+        {"warmup", OPTION_INT, &s->warmup, 0, 1e12, "N",
+         "steps up to the peak rate (default a twentieth of the steps)"},
         {"weight-decay", OPTION_REAL, &s->weight_decay, 0, 10, "X", "of matrices only (default 0.05; random 0)"},
         {"momentum", OPTION_REAL, &s->momentum, 0, 0.9999, "X", "of sgd (default 0)"},
-        {"beta2", OPTION_REAL, &s->beta2, 0, 0.9999999, "X", "of adam, adamw and lion (default 0.999; digits 0.98; lion 0.99)"},
+        {"beta2", OPTION_REAL, &s->beta2, 0, 0.9999999, "X",
+         "of adam, adamw and lion (default 0.999; digits 0.98; lion 0.99)"},
         {"clip", OPTION_REAL, &s->clip, 0, 1e6, "X", "largest global norm of the gradients (default 0: none)"},
         {"dropout", OPTION_REAL, &s->dropout, 0, 0.99, "X", "default 0"},
         {"label-smoothing", OPTION_REAL, &s->smoothing, 0, 0.99, "X", "default 0 (digits 0.1)"},
         {"flip", OPTION_FLAG, &s->flip, 0, 0, "", "mirror training images at random"},
         {"crop", OPTION_INT, &s->crop, 0, 64, "N", "pad training images by N and crop at random (default 0)"},
-        {"precision", OPTION_TEXT, &s->precision, 0, 0, "TYPE", "f32, bf16, f16: of products and activations (default f32)"},
+        {"precision", OPTION_TEXT, &s->precision, 0, 0, "TYPE",
+         "f32, bf16, f16: of products and activations (default f32)"},
         {"seed", OPTION_SEED, &s->seed, 0, 0, "N", "of parameters, order, augmentation, dropout (default 0)"},
         {"device", OPTION_TEXT, &s->device, 0, 0, "URI", "vulkan:0, reference, ... (default: the best there is)"},
-        {"weights", OPTION_TEXT, &s->weights, 0, 0, "FILE", "start from these parameters (Fornax or Hugging Face safetensors)"},
-        {"checkpoint", OPTION_TEXT, &s->checkpoint, 0, 0, "FILE", "write parameters and optimizer state there at the end or when stopped"},
+        {"weights", OPTION_TEXT, &s->weights, 0, 0, "FILE",
+         "start from these parameters (Fornax or Hugging Face safetensors)"},
+        {"checkpoint", OPTION_TEXT, &s->checkpoint, 0, 0, "FILE",
+         "write parameters and optimizer state there at the end or when stopped"},
         {"checkpoint-every", OPTION_INT, &s->save_every, 1, 1e12, "N", "and every N steps"},
         {"resume", OPTION_TEXT, &s->resume, 0, 0, "FILE", "go on from a checkpoint, with the same options as before"},
         {"eval-every", OPTION_INT, &s->eval_every, 1, 1e12, "N", "test every N epochs (default: at the end only)"},
@@ -86,9 +95,12 @@ static int parse(settings *s, int argc, char **argv) {
     return options_parse(usage, rows, (int)(sizeof rows / sizeof *rows), argc, argv);
 }
 
-static const char *const optimizers[] = {"sgd", "adam", "adamw", "lion", NULL}, *const schedules[] = {"constant", "cosine", "linear", NULL},
-                         *const precisions[] = {"f32", "bf16", "f16", NULL},
-                         *const models[] = {"micro", "tiny", "small", "base", "large", "custom", NULL};
+static const char *const optimizers[] = {"sgd", "adam", "adamw", "lion", NULL},
+                         *const schedules[] = {"constant", "cosine", "linear", NULL},
+                         *const precisions[] = {"f32", "bf16", "f16", NULL}, *const models[] = {"micro", "tiny",
+                                                                                                "small", "base",
+                                                                                                "large", "custom",
+                                                                                                NULL};
 
 static int find(const char *const *names, const char *name) {
     int k = 0;
@@ -107,7 +119,9 @@ static bool check_names(settings *s) {
     const struct {
         const char *option, *got;
         const char *const *names;
-    } checks[] = {{"model", s->model, models}, {"optimizer", s->optimizer, optimizers}, {"schedule", s->schedule, schedules},
+    } checks[] = {{"model", s->model, models},
+                  {"optimizer", s->optimizer, optimizers},
+                  {"schedule", s->schedule, schedules},
                   {"precision", s->precision, precisions}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         if (find(checks[i].names, checks[i].got) >= 0)
@@ -128,11 +142,15 @@ static bool check_names(settings *s) {
 }
 
 /* Fills what was not given: negative numbers. */
-static fx_status complete(settings *s, const fx_dataset_info *info, session_options *o, fx_schedule *schedule, int64_t per_epoch) {
+static fx_status complete(settings *s, const fx_dataset_info *info, session_options *o, fx_schedule *schedule,
+                          int64_t per_epoch) {
     bool digits = !strcmp(s->data, "digits"), noise = !strcmp(s->data, "random");
     vit_config *c = &o->model;
 #define DEFAULT(field, value) (s->field = s->field < 0 ? (value) : s->field)
-    *c = (vit_config){.height = info->height, .width_px = info->width, .channels = info->channels, .classes = info->classes,
+    *c = (vit_config){.height = info->height,
+                      .width_px = info->width,
+                      .channels = info->channels,
+                      .classes = info->classes,
                       .norm_eps = 1e-6};
     vit_preset(s->model, c);
     c->patch = DEFAULT(patch, info->height >= 64 ? 16 : info->height >= 16 ? 4 : 2);
@@ -154,8 +172,15 @@ static fx_status complete(settings *s, const fx_dataset_info *info, session_opti
     o->optimizer.clip_norm = DEFAULT(clip, 0);
     if (s->steps < 0)
         s->steps = s->epochs > 0 ? s->epochs * per_epoch : noise ? 30 : digits ? 30 * per_epoch : 100 * per_epoch;
-    *schedule = (fx_schedule){(fx_schedule_kind)find(schedules, s->schedule), DEFAULT(lr, noise ? 1e-3 : digits ? 4e-3 : 2e-3),
-                              DEFAULT(warmup, noise ? 0 : s->steps / 20), s->steps, 0, 0, 1};
+    *schedule = (fx_schedule){(fx_schedule_kind)find(schedules, s->schedule),
+                              DEFAULT(lr, noise    ? 1e-3
+                                          : digits ? 4e-3
+                                                   : 2e-3),
+                              DEFAULT(warmup, noise ? 0 : s->steps / 20),
+                              s->steps,
+                              0,
+                              0,
+                              1};
     FX_TRY(fx_dtype_parse(s->precision, &o->precision));
     o->batch = s->batch;
     o->seed = s->seed;
@@ -168,13 +193,16 @@ static fx_status complete(settings *s, const fx_dataset_info *info, session_opti
 static void describe(const settings *s, const session_options *o, char *out, size_t size) {
     const vit_config *c = &o->model;
     snprintf(out, size,
-             "data=%s image=%lldx%lldx%lld patch=%lld width=%lld depth=%lld heads=%lld mlp=%lld classes=%lld batch=%lld steps=%lld "
-             "optimizer=%s lr=%.17g schedule=%s warmup=%lld weight-decay=%.17g momentum=%.17g beta2=%.17g clip=%.17g dropout=%.17g "
+             "data=%s image=%lldx%lldx%lld patch=%lld width=%lld depth=%lld heads=%lld mlp=%lld classes=%lld "
+             "batch=%lld steps=%lld "
+             "optimizer=%s lr=%.17g schedule=%s warmup=%lld weight-decay=%.17g momentum=%.17g beta2=%.17g clip=%.17g "
+             "dropout=%.17g "
              "label-smoothing=%.17g flip=%d crop=%lld precision=%s seed=%llu",
-             s->data, (long long)c->height, (long long)c->width_px, (long long)c->channels, (long long)c->patch, (long long)c->width,
-             (long long)c->depth, (long long)c->heads, (long long)c->mlp, (long long)c->classes, (long long)s->batch,
-             (long long)s->steps, s->optimizer, s->lr, s->schedule, (long long)s->warmup, s->weight_decay, s->momentum, s->beta2, s->clip,
-             s->dropout, s->smoothing, s->flip, (long long)s->crop, s->precision, (unsigned long long)s->seed);
+             s->data, (long long)c->height, (long long)c->width_px, (long long)c->channels, (long long)c->patch,
+             (long long)c->width, (long long)c->depth, (long long)c->heads, (long long)c->mlp, (long long)c->classes,
+             (long long)s->batch, (long long)s->steps, s->optimizer, s->lr, s->schedule, (long long)s->warmup,
+             s->weight_decay, s->momentum, s->beta2, s->clip, s->dropout, s->smoothing, s->flip, (long long)s->crop,
+             s->precision, (unsigned long long)s->seed);
 }
 
 /* What a checkpoint says beside its tensors. */
@@ -186,8 +214,8 @@ typedef struct notes {
 static fx_status save(session *s, const char *path, const notes *about) {
     char step[32];
     snprintf(step, sizeof step, "%lld", (long long)s->step);
-    const fx_text_pair meta[] = {{"format", "fornax-vit-1"}, {"step", step}, {"config", about->config}, {"mean", about->mean},
-                                 {"std", about->std}, {"labels", about->labels}};
+    const fx_text_pair meta[] = {{"format", "fornax-vit-1"}, {"step", step},      {"config", about->config},
+                                 {"mean", about->mean},      {"std", about->std}, {"labels", about->labels}};
     return session_save(s, path, meta, about->labels ? 6 : 5);
 }
 
@@ -200,11 +228,14 @@ static fx_status resume(session *s, const char *path, const char *config) {
     long long at = step ? strtoll(step, &end, 10) : -1;
     fx_status st = FX_OK;
     if (!step || !made || !end || *end || at < 0) {
-        fprintf(stderr, "%s: not a checkpoint of vit_train (no step or configuration in its metadata); use --weights for parameters only\n",
+        fprintf(stderr,
+                "%s: not a checkpoint of vit_train (no step or configuration in its metadata); use --weights for "
+                "parameters only\n",
                 path);
         st = FX_CANCELLED;
     } else if (strcmp(made, config)) {
-        fprintf(stderr, "%s: made with other options, so its run can't go on exactly\n  then: %s\n  now:  %s\n", path, made, config);
+        fprintf(stderr, "%s: made with other options, so its run can't go on exactly\n  then: %s\n  now:  %s\n", path,
+                made, config);
         st = FX_CANCELLED;
     }
     fx_safetensors_close(file);
@@ -259,7 +290,8 @@ static fx_status drain(pending *p, report *r) {
         if (st == FX_OK)
             st = report_step(r, p->step[i], p->epoch[i], (double)v, p->lr[i]);
         if (st == FX_OK && !isfinite(v)) {
-            fprintf(stderr, "step %lld: the loss is %g; training stops; try a lower --lr or --clip 1\n", (long long)p->step[i], (double)v);
+            fprintf(stderr, "step %lld: the loss is %g; training stops; try a lower --lr or --clip 1\n",
+                    (long long)p->step[i], (double)v);
             st = FX_CANCELLED;
         }
         fx_array_unref(p->loss[i]);
@@ -274,8 +306,9 @@ typedef struct timing {
     double flops;
 } timing;
 
-static fx_status train(session *s, const settings *set, fx_loader *loader, fx_dataset *test, const fx_loader_options *lo,
-                       const fx_schedule *schedule, const notes *about, report *r, timing *t) {
+static fx_status train(session *s, const settings *set, fx_loader *loader, fx_dataset *test,
+                       const fx_loader_options *lo, const fx_schedule *schedule, const notes *about, report *r,
+                       timing *t) {
     int64_t per_epoch = fx_loader_steps(loader), first = s->step;
     pending p = {.n = 0};
     fx_status st = fx_loader_seek(loader, s->step / per_epoch, s->step % per_epoch);
@@ -290,9 +323,11 @@ static fx_status train(session *s, const settings *set, fx_loader *loader, fx_da
         p.step[p.n] = s->step;
         p.epoch[p.n] = b->epoch + 1;
         p.lr[p.n++] = lr;
-        bool tested = test && set->eval_every > 0 && s->step % (set->eval_every * per_epoch) == 0 && s->step < set->steps;
+        bool tested =
+            test && set->eval_every > 0 && s->step % (set->eval_every * per_epoch) == 0 && s->step < set->steps;
         bool saved = set->save_every > 0 && s->step % set->save_every == 0 && s->step < set->steps;
-        if (p.n == 16 || tested || saved || s->step == first + 10 || s->step == set->steps || report_now() - r->last_line > 0.25)
+        if (p.n == 16 || tested || saved || s->step == first + 10 || s->step == set->steps ||
+            report_now() - r->last_line > 0.25)
             st = drain(&p, r);
         if (s->step == first + 1 && st == FX_OK)
             r->start += (report_now() - before) / 2; /* the first step includes the driver's own compilation */
@@ -323,14 +358,15 @@ static fx_status finish(session *s, const settings *set, report *r, const timing
     if (s->step - first > 10 && t->at10 > 0) {
         double step = (report_now() - t->at10) / (double)(n - 10);
         if (set->json)
-            printf("{\"mean_step_seconds\": %.6f, \"images_per_second\": %.3f, \"gflops\": %.3f}\n", step, (double)set->batch / step,
-                   t->flops / step * 1e-9);
+            printf("{\"mean_step_seconds\": %.6f, \"images_per_second\": %.3f, \"gflops\": %.3f}\n", step,
+                   (double)set->batch / step, t->flops / step * 1e-9);
         else
-            report_note(r, "after the first 10 steps: %.1f ms a step, %.2f images/s, %.1f GFLOP/s in matrix products", 1e3 * step,
-                        (double)set->batch / step, t->flops / step * 1e-9);
+            report_note(r, "after the first 10 steps: %.1f ms a step, %.2f images/s, %.1f GFLOP/s in matrix products",
+                        1e3 * step, (double)set->batch / step, t->flops / step * 1e-9);
     }
     if (set->json)
-        printf("{\"steps\": %lld, \"training_seconds\": %.3f, \"compile_seconds\": %.3f}\n", (long long)s->step, seconds, s->compile_seconds);
+        printf("{\"steps\": %lld, \"training_seconds\": %.3f, \"compile_seconds\": %.3f}\n", (long long)s->step,
+               seconds, s->compile_seconds);
     else
         report_note(r, "%lld steps in %.1f s, compiled in %.1f s", (long long)n, seconds, s->compile_seconds);
     return FX_OK;
@@ -357,12 +393,14 @@ static fx_status run(settings *set, fx_context *cx) {
     const fx_dataset_info *info = fx_dataset_get_info(data);
     bool noise = !strcmp(set->data, "random");
     if (set->classes > 0 && set->classes != info->classes) {
-        fprintf(stderr, "--classes: expected the %d of %s; got %lld\n", info->classes, set->data, (long long)set->classes);
+        fprintf(stderr, "--classes: expected the %d of %s; got %lld\n", info->classes, set->data,
+                (long long)set->classes);
         st = FX_CANCELLED;
         goto done;
     }
     if (set->batch > info->count) {
-        fprintf(stderr, "--batch-size: expected at most the %lld training images; got %lld\n", (long long)info->count, (long long)set->batch);
+        fprintf(stderr, "--batch-size: expected at most the %lld training images; got %lld\n", (long long)info->count,
+                (long long)set->batch);
         st = FX_CANCELLED;
         goto done;
     }
@@ -378,7 +416,8 @@ static fx_status run(settings *set, fx_context *cx) {
     lo.seed = set->seed;
     lo.flip = set->flip;
     lo.crop_padding = (int)set->crop;
-    if ((st = fx_dataset_statistics(data, 2048, lo.mean, lo.std)) != FX_OK || (st = fx_loader_create(data, &lo, &loader)) != FX_OK)
+    if ((st = fx_dataset_statistics(data, 2048, lo.mean, lo.std)) != FX_OK ||
+        (st = fx_loader_create(data, &lo, &loader)) != FX_OK)
         goto done;
     about.mean = vit_numbers_text(lo.mean, info->channels);
     about.std = vit_numbers_text(lo.std, info->channels);
@@ -388,15 +427,16 @@ static fx_status run(settings *set, fx_context *cx) {
         st = FX_CANCELLED;
         goto done;
     }
-    if ((st = session_open(&s, d, &so, set->weights, true)) != FX_OK || (set->resume && (st = resume(&s, set->resume, about.config)) != FX_OK))
+    if ((st = session_open(&s, d, &so, set->weights, true)) != FX_OK ||
+        (set->resume && (st = resume(&s, set->resume, about.config)) != FX_OK))
         goto done;
     int64_t first = s.step;
     if ((st = report_open(&r, set->json, set->metrics, set->plot, first, set->steps, set->batch)) != FX_OK)
         goto done;
     t.flops = 3 * (double)set->batch * vit_flops(&so.model);
     report_note(&r, "%s: %s (%s)", fx_device_uri(d), fx_device_name(d), fx_device_kind_name(d));
-    report_note(&r, "%s: %lld training images %dx%dx%d, %d classes; %lld parameters; %lld steps of %lld images", set->data,
-                (long long)info->count, info->height, info->width, info->channels, info->classes,
+    report_note(&r, "%s: %lld training images %dx%dx%d, %d classes; %lld parameters; %lld steps of %lld images",
+                set->data, (long long)info->count, info->height, info->width, info->channels, info->classes,
                 (long long)fx_model_param_count(s.model), (long long)set->steps, (long long)set->batch);
     double began = report_now();
     st = train(&s, set, loader, test, &lo, &schedule, &about, &r, &t);
@@ -424,9 +464,28 @@ done:
 }
 
 int main(int argc, char **argv) {
-    settings s = {.data = "digits", .image = -1, .patch = -1, .width = -1, .depth = -1, .heads = -1, .mlp = -1, .classes = -1,
-                  .batch = -1, .steps = -1, .epochs = -1, .warmup = -1, .eval_every = -1, .save_every = -1, .crop = -1, .lr = -1, .weight_decay = -1,
-                  .momentum = -1, .beta2 = -1, .dropout = -1, .smoothing = -1, .clip = -1};
+    settings s = {.data = "digits",
+                  .image = -1,
+                  .patch = -1,
+                  .width = -1,
+                  .depth = -1,
+                  .heads = -1,
+                  .mlp = -1,
+                  .classes = -1,
+                  .batch = -1,
+                  .steps = -1,
+                  .epochs = -1,
+                  .warmup = -1,
+                  .eval_every = -1,
+                  .save_every = -1,
+                  .crop = -1,
+                  .lr = -1,
+                  .weight_decay = -1,
+                  .momentum = -1,
+                  .beta2 = -1,
+                  .dropout = -1,
+                  .smoothing = -1,
+                  .clip = -1};
     int bad = parse(&s, argc, argv);
     if (bad)
         return bad == 1 ? 0 : 2;

@@ -13,7 +13,8 @@ static fx_status refuse(const char *what) {
 }
 
 static bool sane(const vit_config *c) {
-    const int64_t v[] = {c->height, c->width_px, c->channels, c->patch, c->width, c->depth, c->heads, c->mlp, c->classes};
+    const int64_t v[] = {c->height, c->width_px, c->channels, c->patch,  c->width,
+                         c->depth,  c->heads,    c->mlp,      c->classes};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         if (v[i] < 1 || v[i] > 1 << 20)
             return false;
@@ -41,8 +42,9 @@ static bool of_config(const char *config, vit_config *c) {
     c->width_px = w;
     c->channels = channels;
     c->norm_eps = 1e-6;
-    return number(config, "patch", &c->patch) && number(config, "width", &c->width) && number(config, "depth", &c->depth) &&
-           number(config, "heads", &c->heads) && number(config, "mlp", &c->mlp) && number(config, "classes", &c->classes);
+    return number(config, "patch", &c->patch) && number(config, "width", &c->width) &&
+           number(config, "depth", &c->depth) && number(config, "heads", &c->heads) && number(config, "mlp", &c->mlp) &&
+           number(config, "classes", &c->classes);
 }
 
 /* Tensor `name` of that rank, NULL when it is not there. */
@@ -54,9 +56,11 @@ static const fx_spec *shape(const fx_safetensors *f, const char *name, int rank)
 static fx_status of_tensors(const fx_safetensors *f, vit_config *c) {
     const fx_spec *patch = shape(f, "vit.embeddings.patch_embeddings.projection.weight", 4),
                   *positions = shape(f, "vit.embeddings.position_embeddings", 3),
-                  *mlp = shape(f, "vit.encoder.layer.0.intermediate.dense.weight", 2), *head = shape(f, "classifier.weight", 2);
+                  *mlp = shape(f, "vit.encoder.layer.0.intermediate.dense.weight", 2),
+                  *head = shape(f, "classifier.weight", 2);
     if (!patch || !positions || !mlp)
-        return refuse("neither a checkpoint of vit_train nor a file with the tensors of Hugging Face's ViTForImageClassification");
+        return refuse("neither a checkpoint of vit_train nor a file with the tensors of Hugging Face's "
+                      "ViTForImageClassification");
     if (!head)
         return refuse("no classifier.weight: the file holds no classification head");
     c->width = patch->dims[0];
@@ -66,7 +70,8 @@ static fx_status of_tensors(const fx_safetensors *f, vit_config *c) {
     c->classes = head->dims[0];
     c->norm_eps = 1e-12;
     int64_t side = (int64_t)sqrt((double)(positions->dims[1] - 1) + 0.5);
-    if (side < 1 || side * side + 1 != positions->dims[1] || patch->dims[3] != c->patch || c->patch > 1 << 12 || side > 1 << 12)
+    if (side < 1 || side * side + 1 != positions->dims[1] || patch->dims[3] != c->patch || c->patch > 1 << 12 ||
+        side > 1 << 12)
         return refuse("the positions are not those of a square image and a class token");
     c->height = c->width_px = side * c->patch;
     for (c->depth = 0;; c->depth++) {
@@ -91,7 +96,9 @@ static fx_status read_numbers(const char *text, float *out) {
 static fx_status read_labels(const char *text, vit_description *d) {
     json_t *a = json_loads(text, 0, NULL);
     size_t n = json_array_size(a), size = 0;
-    fx_status st = (int64_t)n == d->model.classes ? FX_OK : refuse("the metadata's labels are not a list of as many names as classes");
+    fx_status st = (int64_t)n == d->model.classes
+                       ? FX_OK
+                       : refuse("the metadata's labels are not a list of as many names as classes");
     for (size_t i = 0; i < n && st == FX_OK; i++)
         if (!json_is_string(json_array_get(a, i)))
             st = refuse("the metadata's labels are not all text");

@@ -11,15 +11,15 @@ typedef struct vit_description {
     size_t labels_size;
 } vit_description;
 
-/* From the configuration in the metadata of a checkpoint of vit_train; else from the shapes of Hugging Face's tensors, with
- * heads of 64 and images normalised to [-1, 1]. heads > 0: that many. FX_BAD_DATA says what is missing. */
+/* From the configuration in the metadata of a checkpoint of vit_train; else from the shapes of Hugging Face's tensors,
+ * with heads of 64 and images normalised to [-1, 1]. heads > 0: that many. FX_BAD_DATA says what is missing. */
 fx_status vit_describe(const fx_safetensors *file, int64_t heads, vit_description *out);
 void vit_description_free(vit_description *d);
 /* Name of a label, NULL when it has none. Borrowed. */
 const char *vit_label_name(const vit_description *d, int64_t label);
 
-/* The metadata that vit_describe reads back, beside "config": mean, std and names as JSON text. Caller frees; NULL without
- * memory, or (labels) without names. */
+/* The metadata that vit_describe reads back, beside "config": mean, std and names as JSON text. Caller frees; NULL
+ * without memory, or (labels) without names. */
 char *vit_numbers_text(const float *v, int n);
 char *vit_labels_text(const char *const *names, int n);
 
