@@ -63,6 +63,20 @@ static void close_loops(fx_kir *k, int n) {
         fx_k_end(k);
 }
 
+/* Ends n loops around the combination of acc with `value`, which ran at least once, and gives the total. A literal
+ * that combining once or often makes no difference to stays out of the loops: drivers fold such loops wrongly
+ * (SwiftShader gives 0 for x = max(x, 1) in two nested ones). */
+static fx_kx *total(fx_kir *k, fx_symbol kind, fx_dtype dtype, fx_kx *acc, fx_kx *identity, fx_kx *value, int n) {
+    bool once = kind == FX_SYM_max || kind == FX_SYM_min || kind == FX_SYM_and || kind == FX_SYM_or;
+    if (once && fx_kx_is_const(value)) {
+        close_loops(k, n);
+        return fx_k_op2(k, fx_reduce_op(kind), dtype, identity, value);
+    }
+    fx_k_set(k, acc, fx_k_op2(k, fx_reduce_op(kind), dtype, acc, value));
+    close_loops(k, n);
+    return fx_k_read(k, acc);
+}
+
 static void spread(const fx_node *x, int n, const int64_t *gone, fx_kx *const *index, fx_kx **out) {
     for (int d = 0, o = 0; d < x->spec.rank; d++) {
         bool is_gone = false;
@@ -84,9 +98,7 @@ static fx_kx *reduce(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     spread(x, n_dims, dims, index, idx);
     fx_kx *acc = fx_k_mut(k, identity);
     open_loops(k, n_dims, dims, x->spec.dims, idx);
-    fx_k_set(k, acc, fx_k_op2(k, fx_reduce_op(kind), n->spec.dtype, acc, fx_lower_node(lo, x, idx)));
-    close_loops(k, n_dims);
-    return fx_k_read(k, acc);
+    return total(k, kind, n->spec.dtype, acc, identity, fx_lower_node(lo, x, idx), n_dims);
 }
 
 static fx_kx *reduce_fn(fx_lower *lo, fx_value v, fx_kx *const *index) {
@@ -171,7 +183,7 @@ static fx_kx *reduce_window(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     }
     if (fx_spec_count(&x->spec)) {
         fx_kx *e = fx_k_select(k, valid, fx_lower_node(lo, x, idx), identity);
-        fx_k_set(k, acc, fx_k_op2(k, fx_reduce_op(kind), n->spec.dtype, acc, e));
+        return total(k, kind, n->spec.dtype, acc, identity, e, loops);
     }
     close_loops(k, loops);
     return fx_k_read(k, acc);
