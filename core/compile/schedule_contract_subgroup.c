@@ -199,7 +199,7 @@ static bool match(const fx_emit *e, const fx_group *g) {
     if (forced ? forced != FX_CONTRACT_SUBGROUP : !caps->barrier_is_slow)
         return false;
     if (!caps->subgroup_ballot || caps->subgroup_size < 4 || caps->subgroup_size > 64 || g->n_inner != 1 ||
-        !fx_contraction_of(g->inner[0], &c) || c.out == FX_BOOL || c.out == FX_S64 || c.out == FX_U64)
+        !fx_contraction_of(g->inner[0], &c) || c.out == FX_BOOL || c.in == FX_S64 || c.in == FX_U64 || c.out == FX_S64 || c.out == FX_U64)
         return false; /* subgroup operations on 64-bit integers need an extension */
     return c.batch > 0 && c.m > 0 && c.n > 0 && c.k > 0 && (forced || c.m * c.n >= caps->subgroup_size);
 }

@@ -341,6 +341,8 @@ fx_kx *fx_k_let(fx_kir *k, fx_kx *x) {
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
     if (x->lo >= lo && x->hi <= hi)
         return x;
+    if (x->lo > hi || x->hi < lo) /* never so: nothing here runs */
+        return fx_k_int(k, lo);
     return fx_k_rename(k, x, lo > x->lo ? lo : x->lo, hi < x->hi ? hi : x->hi);
 }
 
