@@ -266,6 +266,8 @@ fx_kx *fx_k_op(fx_kir *k, fx_op op, fx_dtype elem, int n, fx_kx *const *a) {
         t.a[j] = a[j];
     if (op == FX_OP_select && n == 3)
         return fx_k_select(k, a[0], a[1], a[2]);
+    if (op == FX_OP_div && a[1]->kop == FX_K_FLOAT && a[1]->f == 0) /* lavapipe leaves a division by literal 0 undefined */
+        return fx_k_op2(k, FX_OP_mul, elem, a[0], fx_k_float(k, a[1]->type, signbit(a[1]->f) ? -INFINITY : INFINITY));
     return fx_kx_make(k, &t);
 }
 

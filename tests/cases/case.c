@@ -201,7 +201,8 @@ static void run(const executor *e, const fx_graph *g, const void *const *args, c
         }
         bool folded = e->skipped && !args && fx_dtype_is_float(out[i].spec.dtype) && fx_dtype_size(out[i].spec.dtype) >= 4;
         ck_assert_msg(folded ? near(&first[i], &out[i]) : !memcmp(out[i].data, first[i].data, bytes_of(&out[i].spec)),
-                      "%s: result %d differs between runs, or with constants", e->name, i);
+                      "%s: result %d differs between runs, or with constants: %g and %g", e->name, i, case_get(&first[i], 0),
+                      case_get(&out[i], 0));
         case_free(&out[i]);
     }
 }
