@@ -218,7 +218,12 @@ static const fx_dialect_fn fns[] = {
      "    uint h = unpackDouble2x32(x).y, s = h & 0x80000000u, f = h >> 20 & 0x7ffu;\n"
      "    if (f == 0x7ffu) return x;\n"
      "    precise double r = x;\n"
-     "    if (m < 52) {\n" /* adding a power of two whose last place is the one to keep rounds to it */
+     "    if (m == 0) {\n" /* the last bit kept, which a tie makes even, is the exponent's */
+     "        uvec2 w = unpackDouble2x32(x);\n"
+     "        uint part = w.y & 0xfffffu;\n"
+     "        bool up = part > 0x80000u || part == 0x80000u && (w.x != 0u || (f & 1u) == 1u);\n"
+     "        r = packDouble2x32(uvec2(0u, s | f + (up ? 1u : 0u) << 20));\n"
+     "    } else if (m < 52) {\n" /* adding a power of two whose last place is the one to keep rounds to it */
      "        bool large = f > 1900u;\n"
      "        precise double y = large ? x * packDouble2x32(uvec2(0u, 823u << 20)) : x;\n"
      "        uint g = max(large ? f - 200u : f, 1u);\n"
