@@ -201,6 +201,18 @@ static const struct row {
      "1; 2 0 3", "32; 1 4 4"},
 };
 
+/* An array without elements takes no time, however large its other sizes. */
+START_TEST(empty_arrays_take_no_time) {
+    check_text("graph(%x: f32[4294967296,0]) { %y = cumulative(%x) {kind=max, dim=1} return %y }", "", "");
+    check_text("graph(%x: f32[0,4294967296]) { %y = cumulative(%x) {kind=sum, dim=0} return %y }", "", "");
+    check_text("graph(%x: f32[0,3,4294967296]) { %y = arg_reduce(%x) {kind=max, dim=1} return %y }", "", "");
+    check_text("graph(%x: f32[0,2], %v: f32[]) { %y = pad(%x, %v) {low=[0,0], high=[0,0], "
+               "interior=[4294967296,4294967296]} return %y }",
+               "7", "");
+    check_text("graph(%x: f32[4294967296,0]) { %y = reduce(%x) {kind=sum, dims=[0]} return %y }", "", "");
+}
+END_TEST
+
 START_TEST(structural_op_gives_known_values) {
     check_text(rows[_i].text, rows[_i].in, rows[_i].want);
 }
@@ -552,6 +564,7 @@ int main(void) {
     suite_add_tcase(s, e);
     tcase_add_loop_test(c, shared_case, 0, case_count);
     tcase_add_loop_test(o, structural_op_gives_known_values, 0, CASE_LENGTH(rows));
+    tcase_add_test(o, empty_arrays_take_no_time);
     tcase_add_test(o, every_example_runs);
     tcase_add_test(o, integer_ops_wrap_at_every_width);
     tcase_add_test(o, conversions_round_once_and_keep_64_bits);

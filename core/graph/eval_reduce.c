@@ -90,10 +90,10 @@ fx_status fx_eval_reduce_fn(const fx_eval_args *c) {
     return st;
 }
 
-/* Shape around one dim: `outer` blocks of dims[dim] lines of `inner` elements. */
+/* Shape around one dim: `outer` blocks of dims[dim] lines of `inner` elements; of an empty array, no block. */
 static void around(const fx_spec *x, int64_t dim, int64_t *outer, int64_t *inner) {
-    *outer = *inner = 1;
-    for (int i = 0; i < x->rank; i++)
+    *outer = *inner = fx_spec_count(x) > 0;
+    for (int i = 0; *outer && i < x->rank; i++)
         if (i != dim)
             *(i < dim ? outer : inner) *= x->dims[i];
 }

@@ -144,13 +144,15 @@ fx_status fx_eval_pad(const fx_eval_args *c) {
     fill(r->dtype, c->out[0], fx_spec_count(r), c->in[1]);
     for (int i = 0; i < r->rank; i++) { /* operand elements b to e (excluded) land inside the result */
         int64_t step = (interior ? interior[i] : 0) + 1, lo = low ? low[i] : 0;
-        int64_t b = lo < 0 ? (-lo + step - 1) / step : 0;
-        int64_t e = r->dims[i] - lo <= 0 ? 0 : (r->dims[i] - lo - 1) / step + 1;
+        int64_t b = lo < 0 ? -(lo + 1) / step + 1 : 0;
+        int64_t e = r->dims[i] <= lo ? 0 : (int64_t)((uint64_t)(r->dims[i] - 1) - (uint64_t)lo) / step + 1;
         e = e < x->dims[i] ? e : x->dims[i];
-        dims[i] = e > b ? e - b : 0;
+        if (e <= b)
+            return FX_OK; /* nothing but padding */
+        dims[i] = e - b;
         from_first += b * xs[i];
         to_first += (lo + b * step) * rs[i];
-        to[i] = step * rs[i];
+        to[i] = dims[i] > 1 ? step * rs[i] : 0;
     }
     copy(r->dtype, dims, r->rank, c->out[0], to_first, to, c->in[0], from_first, xs);
     return FX_OK;

@@ -8,7 +8,7 @@
 enum { SIDE = 32, PLANE = SIDE * SIDE };
 
 /* The names of the files of a part, at most 5. */
-static int file_names(int classes, fx_split split, char names[5][24]) {
+static int file_names(int classes, fx_split split, char names[5][32]) {
     if (classes == 100) {
         strcpy(names[0], split == FX_SPLIT_TRAIN ? "train.bin" : "test.bin");
         return 1;
@@ -97,7 +97,7 @@ static char *find_dir(const char *dir, const char *first, const char *inner) {
 }
 
 /* Maps n files, makes a source of their sizes and reads them. */
-static fx_status read_files(const char *dir, int classes, char names[5][24], int n, fx_dataset **out) {
+static fx_status read_files(const char *dir, int classes, char names[5][32], int n, fx_dataset **out) {
     fx_file_map maps[5];
     int label_bytes = classes == 100 ? 2 : 1, opened = 0;
     size_t record = (size_t)label_bytes + 3 * PLANE;
@@ -137,7 +137,7 @@ static fx_status read_files(const char *dir, int classes, char names[5][24], int
 }
 
 fx_status fx_dataset_cifar(const char *dir, int classes, fx_split split, fx_dataset **out) {
-    char names[5][24];
+    char names[5][32];
     int n = file_names(classes, split, names);
     *out = NULL;
     char *place = find_dir(dir, names[0], classes == 10 ? "cifar-10-batches-bin" : "cifar-100-binary");

@@ -1,6 +1,6 @@
 /* fuzz_main.c - the driver of the fuzz targets: mutates inputs, guided by coverage where it is compiled in.
  *
- * usage: fuzz_NAME [-seconds N] [-runs N] [-seed N] [-input FILE] [FILE...]
+ * usage: fuzz_NAME [-seconds N] [-runs N] [-seed N] [-hang SECONDS] [-input FILE] [FILE...]
  *
  * With files it replays them and ends. Otherwise it starts from the target's own valid inputs and
  * mutates. Before each run the input is written to FILE (default fuzz_NAME.input), so it survives
@@ -17,7 +17,6 @@
 #define MAP_SIZE (1u << 16) /* coverage buckets */
 #define MAX_CORPUS 4096
 #define MAX_WORDS 512
-#define HANG_SECONDS 20 /* no input of 64 KiB may take longer, sanitizers included */
 
 typedef struct input {
     uint8_t *data;
@@ -29,11 +28,13 @@ static uintptr_t previous;
 static input corpus[MAX_CORPUS], words[MAX_WORDS];
 static int n_corpus, n_words;
 static uint64_t rng_state = 1;
+static unsigned hang_seconds = 20; /* no input of 64 KiB may take longer, sanitizers included */
 
 /* Called by instrumented code at each basic block. Buckets are edges: this block and the one before. */
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void) {
-    uintptr_t pc = (uintptr_t)__builtin_return_address(0);
+    /* From a place in this program, so that a seed finds the same inputs wherever the program is loaded. */
+    uintptr_t pc = (uintptr_t)__builtin_return_address(0) - (uintptr_t)&__sanitizer_cov_trace_pc;
     seen_now[(pc ^ (previous >> 1)) & (MAP_SIZE - 1)] = 1;
     previous = pc;
 }
@@ -178,7 +179,7 @@ static bool try_input(const uint8_t *shared, size_t size) {
     input in = copy_of(shared, size);
     memset(seen_now, 0, sizeof seen_now);
     previous = 0;
-    alarm(HANG_SECONDS);
+    alarm(hang_seconds);
     fuzz_one(in.data, in.size);
     alarm(0);
     free(in.data);
@@ -223,6 +224,8 @@ int main(int argc, char **argv) {
             runs = atol(argv[++i]);
         else if (strcmp(argv[i], "-seed") == 0 && i + 1 < argc)
             rng_state = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "-hang") == 0 && i + 1 < argc)
+            hang_seconds = (unsigned)atoi(argv[++i]);
         else if (strcmp(argv[i], "-input") == 0 && i + 1 < argc)
             snprintf(path, sizeof path, "%s", argv[++i]);
         else
