@@ -6,6 +6,7 @@ function(fx_table_row table name found version reason)
   if(version STREQUAL "")
     set(version "-")
   endif()
+  string(REPLACE ";" "," reason "${reason}") # a list's separator
   set_property(GLOBAL APPEND PROPERTY fx_table_${table} "${name}|${found}|${version}|${reason}")
 endfunction()
 

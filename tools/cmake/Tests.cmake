@@ -11,7 +11,7 @@
 # layer is installed.
 pkg_check_modules(CHECK QUIET IMPORTED_TARGET check)
 if(NOT CHECK_FOUND)
-  fx_table_row(libraries check no "-" "no tests are built; apt-get install check")
+  fx_table_row(libraries check no "-" "no tests are built: apt-get install check")
   return()
 endif()
 fx_table_row(libraries check yes "${CHECK_VERSION}" "")
