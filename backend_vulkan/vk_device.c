@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend_vulkan/vk.h"
+#include "core/base/env.h"
 
 fx_status fx_vk_alive(fx_bdevice *d) {
     if (!atomic_load_explicit(&d->lost, memory_order_acquire))
@@ -175,7 +176,7 @@ static fx_status create_timelines(fx_bdevice *d) {
 
 /* FORNAX_INJECT=device_lost:N, oom:N, compile:N or transfer_queue, several separated by commas. */
 static void read_injection(vk_injection *in) {
-    const char *s = getenv("FORNAX_INJECT");
+    const char *s = fx_env_text(FX_ENV_inject);
     while (s && *s) {
         static const char *const kinds[] = {"device_lost:", "oom:", "compile:"};
         uint64_t *const slots[] = {&in->device_lost, &in->oom, &in->compile};

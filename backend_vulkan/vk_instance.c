@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend_vulkan/vk.h"
+#include "core/base/env.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static vk_instance instance;
@@ -17,12 +18,6 @@ static _Thread_local char why[256];
 
 int fx_vulkan_validation_messages(void) {
     return atomic_load(&messages);
-}
-
-/* The variable is set to something other than "", "0" and "off". */
-static bool env_flag(const char *name) {
-    const char *s = getenv(name);
-    return s && *s && strcmp(s, "0") != 0 && strcmp(s, "off") != 0;
 }
 
 const char *fx_vk_result_name(VkResult r) {
@@ -83,7 +78,7 @@ static bool has_extension(const char *layer, const char *name) {
 
 static fx_status create(vk_instance *in) {
     static const char validation[] = "VK_LAYER_KHRONOS_validation";
-    in->settings = (vk_settings){env_flag("FORNAX_VALIDATE"), env_flag("FORNAX_DEBUG")};
+    in->settings = (vk_settings){fx_env_flag(FX_ENV_validate), fx_env_flag(FX_ENV_debug)};
     if (volkInitialize() != VK_SUCCESS)
         return fx_backend_fail(FX_NOT_FOUND, "Vulkan: the loader libvulkan.so.1 was not found; "
                                              "install the package libvulkan1 and a driver such as mesa-vulkan-drivers");

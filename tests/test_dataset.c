@@ -22,6 +22,24 @@ static void write_idx(const char *path, int rank, const uint32_t *dims, const ui
     free(file);
 }
 
+START_TEST(a_source_with_classes_of_its_own_refuses_another_number) {
+    fx_dataset_options o = FX_DATASET_OPTIONS_INIT;
+    fx_dataset *d;
+    o.classes = 10;
+    fx_dataset_destroy(open_set("digits", FX_SPLIT_TEST, &o));
+    static const int wrong[] = {1, 9, 11, 1000};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        o.classes = wrong[i];
+        ck_assert_int_eq(fx_dataset_open("digits", FX_SPLIT_TRAIN, &o, &d), FX_INVALID_ARGUMENT);
+        ck_assert_ptr_null(d);
+        ck_assert_error_says("digits has 10 classes");
+        ck_assert_int_eq(fx_dataset_open("cifar10:/nowhere", FX_SPLIT_TRAIN, &o, &d), FX_INVALID_ARGUMENT);
+        ck_assert_int_eq(fx_dataset_open("cifar100:/nowhere", FX_SPLIT_TRAIN, &o, &d), FX_INVALID_ARGUMENT);
+        ck_assert_error_says("cifar100 has 100 classes");
+    }
+}
+END_TEST
+
 START_TEST(the_digits_come_with_the_library_and_split_the_same_everywhere) {
     fx_dataset *all = open_set("digits", FX_SPLIT_ALL, NULL), *train = open_set("digits", FX_SPLIT_TRAIN, NULL),
                *test = open_set("digits", FX_SPLIT_TEST, NULL);
@@ -390,6 +408,7 @@ int main(void) {
     TCase *c = tcase_create("dataset");
     tcase_add_checked_fixture(c, NULL, scratch_clean);
     suite_add_tcase(s, c);
+    tcase_add_test(c, a_source_with_classes_of_its_own_refuses_another_number);
     tcase_add_test(c, the_digits_come_with_the_library_and_split_the_same_everywhere);
     tcase_add_test(c, the_digits_are_looked_for_where_the_environment_says);
     tcase_add_test(c, e009_pairs_that_do_not_belong_together_are_refused);

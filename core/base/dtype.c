@@ -28,6 +28,8 @@ bool fx_dtype_is_unsigned(fx_dtype d) { return known(d) && table[d].kind == KIND
 bool fx_dtype_is_int(fx_dtype d) { return fx_dtype_is_signed(d) || fx_dtype_is_unsigned(d); }
 
 fx_status fx_dtype_parse(const char *name, fx_dtype *out) {
+    if (!out)
+        return fx_fail(FX_INVALID_ARGUMENT, "fx_dtype_parse: out; expected an address for the type; got NULL");
     for (int d = 0; name && d < FX_DTYPE_COUNT; d++) {
         bool alias = name[0] == 'i' && table[d].kind == KIND_SIGNED && !strcmp(name + 1, table[d].name + 1);
         if (alias || !strcmp(name, table[d].name)) {
@@ -54,7 +56,7 @@ int64_t fx_spec_count(const fx_spec *s) {
 }
 
 bool fx_spec_equal(const fx_spec *a, const fx_spec *b) {
-    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->rank > FX_MAX_RANK)
+    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank || a->rank > FX_MAX_RANK || a->rank < 0)
         return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i])
@@ -63,8 +65,12 @@ bool fx_spec_equal(const fx_spec *a, const fx_spec *b) {
 }
 
 char *fx_spec_format(const fx_spec *s, char *buf, size_t size) {
-    if (!size)
+    if (!size || !buf)
         return buf;
+    if (!s) {
+        snprintf(buf, size, "?");
+        return buf;
+    }
     size_t used = (size_t)snprintf(buf, size, "%s[", fx_dtype_name(s->dtype));
     for (int i = 0; i < s->rank && i < FX_MAX_RANK && used < size; i++)
         used += (size_t)snprintf(buf + used, size - used, "%s%lld", i ? "," : "", (long long)s->dims[i]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/env.h"
 #include "core/io/dataset.h"
 
 /* dir/name if it is there, else dir/alternative; NULL when neither is. New memory. */
@@ -81,7 +82,7 @@ static fx_status name_digits(fx_dataset *d) {
 }
 
 static fx_status open_digits(fx_dataset **out) {
-    const char *places[] = {getenv("FORNAX_DATA_DIR"), FX_DATA_INSTALL_DIR, FX_DATA_SOURCE_DIR};
+    const char *places[] = {fx_env_text(FX_ENV_data_dir), FX_DATA_INSTALL_DIR, FX_DATA_SOURCE_DIR};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         if (!places[i] || !*places[i])
             continue;
@@ -101,10 +102,19 @@ static fx_status open_digits(fx_dataset **out) {
         if (found)
             return status;
     }
-    return fx_fail(FX_NOT_FOUND,
-                   "the digits' files are in none of $FORNAX_DATA_DIR/digits, %s/digits and %s/digits; set"
-                   " FORNAX_DATA_DIR to the folder data of the sources",
-                   FX_DATA_INSTALL_DIR, FX_DATA_SOURCE_DIR);
+    return fx_fail(
+        FX_NOT_FOUND,
+        "the digits' files are in none of $%s/digits, %s/digits and %s/digits; set that variable to the folder"
+        " data of the sources",
+        fx_env_get(FX_ENV_data_dir)->name, FX_DATA_INSTALL_DIR, FX_DATA_SOURCE_DIR);
+}
+
+/* Sources whose classes are given: another number of them is a mistake. */
+static fx_status check_classes(const char *name, int own, int asked) {
+    if (!asked || asked == own)
+        return FX_OK;
+    return fx_fail(FX_INVALID_ARGUMENT, "data set %s has %d classes; %d classes were asked for; ask for %d or 0", name,
+                   own, asked, own);
 }
 
 /* Keeps the part of `whole` that is asked for; takes `whole`. */
@@ -183,8 +193,10 @@ fx_status fx_dataset_open(const char *uri, fx_split split, const fx_dataset_opti
     const char *colon = uri ? strchr(uri, ':') : NULL, *dir = colon ? colon + 1 : "";
     size_t n = colon ? (size_t)(colon - uri) : uri ? strlen(uri) : 0;
 #define NAMED(s) (n == strlen(s) && memcmp(uri, s, n) == 0)
-    if (NAMED("digits") && !colon)
+    if (NAMED("digits") && !colon) {
+        FX_TRY(check_classes("digits", 10, o.classes));
         return fx_dataset_digits(split, out);
+    }
     if (NAMED("random") && !colon)
         return open_random(split, &o, out);
     if (*dir && split == FX_SPLIT_ALL && !NAMED("folder"))
@@ -192,10 +204,11 @@ fx_status fx_dataset_open(const char *uri, fx_split split, const fx_dataset_opti
                        FX_QUOTE(uri));
     if (NAMED("idx") && *dir)
         return open_idx(dir, split, &o, out);
-    if (NAMED("cifar10") && *dir)
-        return fx_dataset_cifar(dir, 10, split, out);
-    if (NAMED("cifar100") && *dir)
-        return fx_dataset_cifar(dir, 100, split, out);
+    if ((NAMED("cifar10") || NAMED("cifar100")) && *dir) {
+        int own = NAMED("cifar10") ? 10 : 100;
+        FX_TRY(check_classes(own == 10 ? "cifar10" : "cifar100", own, o.classes));
+        return fx_dataset_cifar(dir, own, split, out);
+    }
     if (NAMED("folder") && *dir)
         return open_folder(dir, split, &o, out);
 #undef NAMED

@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,6 +109,52 @@ void fx_file_map_close(fx_file_map *map) {
     *map = (fx_file_map){(const unsigned char *)"", 0, FX_FILE_CONSTANT};
 }
 
+/* Is `name` what a writer of `base`, whose process no longer lives, calls its temporary file: "base.PID.N.tmp"? */
+static bool is_stale(const char *name, const char *base) {
+    static const char digits[] = "0123456789";
+    size_t n = strlen(base);
+    if (strncmp(name, base, n) != 0 || name[n] != '.')
+        return false;
+    const char *pid = name + n + 1;
+    size_t pid_len = strspn(pid, digits);
+    if (!pid_len || pid_len > 9 || pid[pid_len] != '.')
+        return false;
+    size_t count_len = strspn(pid + pid_len + 1, digits);
+    if (!count_len || count_len > 3 || strcmp(pid + pid_len + 1 + count_len, ".tmp") != 0)
+        return false;
+    long id = strtol(pid, NULL, 10);
+    return id > 0 && kill((pid_t)id, 0) != 0 && errno == ESRCH;
+}
+
+/* Removes what killed writers of `path` left beside it. A writer holds a lock on its file for as long as it lives,
+ * which protects one in another container, whose process can't be seen. Failures don't matter. */
+static void remove_stale(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *dir = slash == path ? fx_strdup("/") : slash ? strndup(path, (size_t)(slash - path)) : fx_strdup(".");
+    DIR *open_dir = dir ? opendir(dir) : NULL;
+    for (struct dirent *e; open_dir && (e = readdir(open_dir));) {
+        struct stat st;
+        if (!is_stale(e->d_name, slash ? slash + 1 : path))
+            continue;
+        int fd = openat(dirfd(open_dir), e->d_name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlinkat(dirfd(open_dir), e->d_name, 0);
+        close(fd);
+    }
+    if (open_dir)
+        closedir(open_dir);
+    free(dir);
+}
+
+/* Locks a temporary file just made; false when somebody took it for stale before it was locked. */
+static bool lock_temporary(int fd) {
+    struct stat st;
+    flock(fd, LOCK_EX | LOCK_NB); /* file systems without locks do without */
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
 fx_status fx_file_begin(const char *path, fx_file_writer *w) {
     *w = (fx_file_writer){-1, NULL, NULL};
     if (!path || !*path)
@@ -126,11 +174,17 @@ fx_status fx_file_begin(const char *path, fx_file_writer *w) {
             fx_file_abort(w);
             return fx_fail_oom(size);
         }
+        remove_stale(w->path);
         for (unsigned i = 0; i < 1000; i++) {
             snprintf(w->temp, size, "%s.%ld.%u.tmp", w->path, (long)getpid(), i);
             w->fd = open_retry(w->temp, O_WRONLY | O_CREAT | O_EXCL, exists ? (st.st_mode & 0777) | S_IWUSR : 0666);
-            if (w->fd >= 0 || errno != EEXIST)
+            if (w->fd >= 0 ? lock_temporary(w->fd) : errno != EEXIST)
                 break;
+            if (w->fd >= 0) {
+                close(w->fd);
+                w->fd = -1;
+                errno = EEXIST;
+            }
         }
     }
     if (w->fd < 0) {

@@ -29,7 +29,8 @@ fx_status fx_file_read(const char *path, fx_file_map *out);
 void fx_file_map_close(fx_file_map *map);
 
 /* Atomic replacement of `path`. After begin, exactly one of commit and abort must be called; commit aborts when it
- * fails. A path that names a device is written directly. */
+ * fails. A path that names a device is written directly. begin removes the temporary files that killed processes left
+ * when they wrote the same path. */
 typedef struct fx_file_writer {
     int fd;
     char *path, *temp; /* temp NULL: written directly */

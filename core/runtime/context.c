@@ -7,6 +7,7 @@
 
 #include "core/base/env.h"
 #include "core/base/error.h"
+#include "core/runtime/profile.h"
 #include "core/runtime/runtime.h"
 
 enum { MOST_DEVICES = 64 };
@@ -173,6 +174,7 @@ void fx_shutdown(fx_context *cx) {
         pthread_mutex_destroy(&cx->devices[i]->lock);
         free(cx->devices[i]);
     }
+    fx_profile_flush();
     free(cx->devices);
     free(cx->cache_dir);
     free(cx->missing);

@@ -19,12 +19,18 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static FILE *file;
 static bool first = true;
 
+static void complain(const char *effect) {
+    const char *path = fx_env_text(FX_ENV_trace);
+    fprintf(stderr, "%s: %s: %s; %s\n", fx_env_get(FX_ENV_trace)->name, path ? path : "", strerror(errno), effect);
+}
+
 static void finish(void) {
     pthread_mutex_lock(&lock);
     if (file) {
         fputs("\n]\n", file);
-        if (fclose(file))
-            fprintf(stderr, "FORNAX_TRACE: %s\n", strerror(errno));
+        bool bad = ferror(file);
+        if (fclose(file) || bad)
+            complain("the trace is not complete");
         file = NULL;
     }
     pthread_mutex_unlock(&lock);
@@ -36,11 +42,18 @@ static void start(void) {
         return;
     file = fopen(path, "w");
     if (!file) {
-        fprintf(stderr, "FORNAX_TRACE: %s: %s; nothing is traced\n", path, strerror(errno));
+        complain("nothing is traced");
         return;
     }
     fputs("[\n", file);
     atexit(finish);
+}
+
+void fx_profile_flush(void) {
+    pthread_mutex_lock(&lock);
+    if (file)
+        fflush(file);
+    pthread_mutex_unlock(&lock);
 }
 
 bool fx_profile_on(void) {

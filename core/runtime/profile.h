@@ -9,6 +9,8 @@
 struct fx_device;
 
 bool fx_profile_on(void);
+/* What was traced so far is in the file, should the process end by a signal. */
+void fx_profile_flush(void);
 uint64_t fx_profile_now(void); /* ns, CLOCK_MONOTONIC */
 /* Something the calling thread did from `start` until now. */
 void fx_profile_host(const char *name, uint64_t start);

@@ -17,8 +17,16 @@ double report_now(void) {
 }
 
 static fx_status io_error(const char *what, const char *path) {
-    fprintf(stderr, "%s %s: %s\n", what, path, strerror(errno));
+    fprintf(stderr, "%s%s%s: %s\n", what, *path ? " " : "", path, strerror(errno));
     return FX_CANCELLED; /* said */
+}
+
+/* The same for an output of a running training, which says it once. */
+static fx_status lost(report *r, const char *what, const char *path) {
+    if (!r->failed)
+        io_error(what, path);
+    r->failed = true;
+    return FX_CANCELLED;
 }
 
 static const char header[] = "step,epoch,loss,lr,seconds,test_loss,test_accuracy\n";
@@ -57,6 +65,7 @@ fx_status report_open(report *r, bool json, const char *csv, const char *plot, i
     r->total = total;
     r->batch = batch;
     r->smooth = NAN;
+    r->mark_step = -1;
     r->start = r->last_line = report_now();
     if (!csv)
         return FX_OK;
@@ -94,17 +103,47 @@ static bool grow(double **a, double **b, size_t n, size_t *cap) {
     return x && y;
 }
 
+void report_pace(report *r, int64_t step, bool skip, bool suspended) {
+    double now = report_now(), passed = now - r->mark, usual = report_step_seconds(r);
+    int64_t steps = step - r->mark_step;
+    bool timed = r->mark_step >= 0 && !skip;
+    if (suspended && r->mark_step >= 0)
+        r->idle += passed > usual * (double)steps ? passed - usual * (double)steps : 0;
+    else if (timed && steps > 0)
+        r->pace[r->n_pace++ % 16] = passed / (double)steps;
+    r->mark = now;
+    r->mark_step = step;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double report_step_seconds(const report *r) {
+    double sorted[16];
+    size_t n = r->n_pace < 16 ? (size_t)r->n_pace : 16;
+    if (n < 2)
+        return 0;
+    memcpy(sorted, r->pace, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, ascending);
+    return sorted[n / 2];
+}
+
 static void show(report *r, int64_t step, int64_t epoch) {
     char line[256], left[32];
-    double now = report_now(), passed = now - r->start;
-    double rate = passed > 0 ? (double)((step - r->first) * r->batch) / passed : 0;
+    double now = report_now(), seconds = report_step_seconds(r);
     bool last = step == r->total;
     if (!last && now - r->last_line < (r->terminal ? 0.1 : 5))
         return;
     r->last_line = now;
-    clock_text(rate > 0 ? (double)((r->total - step) * r->batch) / rate : 0, left, sizeof left);
-    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f  %.*f images/s  %s left",
-                     (long long)step, (long long)r->total, (long long)epoch, r->smooth, rate < 10 ? 2 : 0, rate, left);
+    int n = snprintf(line, sizeof line, "step %lld/%lld  epoch %lld  loss %.4f", (long long)step, (long long)r->total,
+                     (long long)epoch, r->smooth);
+    if (seconds > 0) {
+        double rate = (double)r->batch / seconds;
+        clock_text((double)(r->total - step) * seconds, left, sizeof left);
+        n += snprintf(line + n, sizeof line - (size_t)n, "  %.*f images/s  %s left", rate < 10 ? 2 : 0, rate, left);
+    }
     if (!r->terminal) {
         fprintf(stderr, "%s\n", line);
         return;
@@ -132,7 +171,7 @@ fx_status report_step(report *r, int64_t step, int64_t epoch, double loss, doubl
     char text[32];
     if (r->csv &&
         fprintf(r->csv, "%lld,%lld,%.9g,%.9g,%.3f,,\n", (long long)step, (long long)epoch, loss, lr, passed) < 0)
-        return io_error("metrics", r->csv_path);
+        return lost(r, "metrics", r->csv_path);
     if (r->json)
         printf("{\"step\": %lld, \"epoch\": %lld, \"loss\": %s, \"lr\": %.9g, \"seconds\": %.3f}\n", (long long)step,
                (long long)epoch, number(loss, text), lr, passed);
@@ -148,7 +187,7 @@ fx_status report_eval(report *r, int64_t step, double loss, int64_t correct, int
     r->eval_step[r->n_eval] = (double)step;
     r->eval_acc[r->n_eval++] = accuracy;
     if (r->csv && fprintf(r->csv, "%lld,,,,,%.9g,%.6f\n", (long long)step, loss, accuracy) < 0)
-        return io_error("metrics", r->csv_path);
+        return lost(r, "metrics", r->csv_path);
     char text[32];
     if (r->json)
         printf("{\"step\": %lld, \"test_loss\": %s, \"test_accuracy\": %.6f, \"test_correct\": %lld, \"test_count\": "
@@ -200,18 +239,18 @@ static fx_status draw(report *r) {
 
 fx_status report_flush(report *r) {
     if (r->csv && fflush(r->csv))
-        return io_error("metrics", r->csv_path);
+        return lost(r, "metrics", r->csv_path);
     if (r->json && fflush(stdout))
-        return io_error("standard output", "");
+        return lost(r, "standard output", "");
     return FX_OK;
 }
 
 fx_status report_close(report *r) {
     fx_status st = FX_OK;
     if (r->json && (fflush(stdout) || ferror(stdout)))
-        st = io_error("standard output", "");
+        st = lost(r, "standard output", "");
     if (r->csv && fclose(r->csv))
-        st = io_error("metrics", r->csv_path);
+        st = lost(r, "metrics", r->csv_path);
     if (r->plot_path && r->n) {
         fx_status drawn = draw(r);
         if (drawn != FX_OK)

@@ -161,12 +161,27 @@ static fx_status upload(session *s, const float *images, const int32_t *labels, 
     return fx_array_create(s->device, FX_SPEC(FX_S32, s->opt.batch), labels, &in[1]);
 }
 
+/* A bijection of 64-bit words in which every bit of the result depends on every bit of x. */
+static uint64_t mixed(uint64_t x) {
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
+    return x ^ x >> 32;
+}
+
+/* Dropout's key of a step: all of the seed and all of the step count. */
+static void dropout_key(uint64_t seed, int64_t step, uint32_t key[2]) {
+    uint64_t k = mixed(mixed(seed + 1) + (uint64_t)step);
+    key[0] = (uint32_t)(k >> 32);
+    key[1] = (uint32_t)k;
+}
+
 fx_status session_train(session *s, const float *images, const int32_t *labels, double lr, fx_array **loss) {
     int n = s->n_param + s->n_state, n_in = n + 4;
     fx_array **in = s->scratch, **out = in + n + 8;
     int32_t step = (int32_t)s->step;
     float rate = (float)lr;
-    uint32_t key[2] = {(uint32_t)s->opt.seed, (uint32_t)s->step};
+    uint32_t key[2];
+    dropout_key(s->opt.seed, s->step, key);
     memcpy(in, s->arrays, sizeof *in * (size_t)n);
     memset(in + n, 0, sizeof *in * 8);
     fx_status st = fx_array_create(s->device, FX_SPEC0(FX_S32), &step, &in[n]);

@@ -1,8 +1,12 @@
 /* vit_train.c - trains a Vision Transformer on images, on one device.
  *
- * Stopped by Ctrl-C (or TERM, HUP) it finishes the step, writes the checkpoint and ends by that signal; with
- * --resume it goes on with the same losses as if it had never stopped. */
+ * Stopped by Ctrl-C (or TERM, HUP) it finishes the step, writes the checkpoint and ends by that signal, and so when
+ * nobody reads its output any more (PIPE); a second signal, or one before training starts, ends it at once. With
+ * --resume it goes on with the same losses as if it had never stopped. When metrics can't be written it stops too, but
+ * keeps the checkpoint. */
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +30,52 @@ typedef struct settings {
     bool json, flip, no_eval;
 } settings;
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, training, continued;
+
+/* Text to the standard error; allowed in a handler. */
+static void say(const char *text) {
+    ssize_t n = write(2, text, strlen(text));
+    (void)n;
+}
+
+/* Ends the process by that signal, as its parent expects. */
+static void end_by(int number) {
+    sigset_t set;
+    signal(number, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(number);
+    _exit(128 + number);
+}
 
 static void on_signal(int number) {
-    if (stopped)
-        _exit(128 + number);
-    stopped = number;
+    int code = errno;
+    if (!training) {
+        say("\nvit_train: stopped before the first step; no file was written\n");
+        end_by(number);
+    }
+    if (stopped && number != SIGPIPE) {
+        say("\nvit_train: stopped at once; the last checkpoint is as it was\n");
+        end_by(number);
+    }
+    if (!stopped && number != SIGPIPE)
+        say("\nvit_train: stopping after this step; once more to stop at once\n");
+    stopped = stopped ? stopped : number;
+    errno = code;
+}
+
+static void on_continue(int number) {
+    continued = number;
 }
 
 /* A signal that the parent ignores stays ignored. */
 static void catch_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction resumed = {.sa_handler = on_continue, .sa_flags = SA_RESTART};
+    sigaction(SIGCONT, &resumed, NULL);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction old, new = {.sa_handler = on_signal};
+        struct sigaction old, new = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
         if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &new, NULL);
     }
@@ -281,10 +318,15 @@ typedef struct pending {
     int n;
 } pending;
 
-static fx_status drain(pending *p, report *r) {
+static fx_status drain(pending *p, int64_t done, report *r) {
     fx_status st = FX_OK;
+    float v;
+    if (p->n && fx_array_read(p->loss[p->n - 1], &v, sizeof v) == FX_OK) {
+        report_pace(r, done, false, continued != 0);
+        continued = 0;
+    }
     for (int i = 0; i < p->n; i++) {
-        float v = 0;
+        v = 0;
         if (st == FX_OK)
             st = fx_array_read(p->loss[i], &v, sizeof v);
         if (st == FX_OK)
@@ -302,7 +344,7 @@ static fx_status drain(pending *p, report *r) {
 
 /* The timing of the runs on random images: mean step time after the first ten steps. */
 typedef struct timing {
-    double at10;
+    double at10; /* idle time left out */
     double flops;
 } timing;
 
@@ -314,7 +356,7 @@ static fx_status train(session *s, const settings *set, fx_loader *loader, fx_da
     fx_status st = fx_loader_seek(loader, s->step / per_epoch, s->step % per_epoch);
     while (st == FX_OK && s->step < set->steps && !stopped) {
         const fx_batch *b;
-        double lr = fx_schedule_at(schedule, s->step), before = report_now();
+        double lr = fx_schedule_at(schedule, s->step);
         st = fx_loader_next(loader, &b);
         if (st == FX_OK)
             st = session_train(s, b->images, b->labels, lr, &p.loss[p.n]);
@@ -327,18 +369,18 @@ static fx_status train(session *s, const settings *set, fx_loader *loader, fx_da
             test && set->eval_every > 0 && s->step % (set->eval_every * per_epoch) == 0 && s->step < set->steps;
         bool saved = set->save_every > 0 && s->step % set->save_every == 0 && s->step < set->steps;
         if (p.n == 16 || tested || saved || s->step == first + 10 || s->step == set->steps ||
-            report_now() - r->last_line > 0.25)
-            st = drain(&p, r);
-        if (s->step == first + 1 && st == FX_OK)
-            r->start += (report_now() - before) / 2; /* the first step includes the driver's own compilation */
+            report_now() - r->last_line > 0.25 || s->step == first + 1)
+            st = drain(&p, s->step, r);
         if (s->step == first + 10)
-            t->at10 = report_now();
+            t->at10 = report_now() - r->idle;
         if (tested && st == FX_OK)
             st = evaluate(s, test, lo, r);
         if (saved && st == FX_OK && (st = report_flush(r)) == FX_OK)
             st = save(s, set->checkpoint, about);
+        if ((tested || saved) && st == FX_OK)
+            report_pace(r, s->step, true, false);
     }
-    fx_status last = drain(&p, r);
+    fx_status last = drain(&p, s->step, r);
     return st == FX_OK ? last : st;
 }
 
@@ -356,7 +398,7 @@ static fx_status finish(session *s, const settings *set, report *r, const timing
     double seconds = report_now() - began;
     int64_t n = s->step - first;
     if (s->step - first > 10 && t->at10 > 0) {
-        double step = (report_now() - t->at10) / (double)(n - 10);
+        double step = (report_now() - r->idle - t->at10) / (double)(n - 10);
         if (set->json)
             printf("{\"mean_step_seconds\": %.6f, \"images_per_second\": %.3f, \"gflops\": %.3f}\n", step,
                    (double)set->batch / step, t->flops / step * 1e-9);
@@ -431,6 +473,7 @@ static fx_status run(settings *set, fx_context *cx) {
         (set->resume && (st = resume(&s, set->resume, about.config)) != FX_OK))
         goto done;
     int64_t first = s.step;
+    training = 1; /* from here on files change */
     if ((st = report_open(&r, set->json, set->metrics, set->plot, first, set->steps, set->batch)) != FX_OK)
         goto done;
     t.flops = 3 * (double)set->batch * vit_flops(&so.model);
@@ -446,10 +489,19 @@ static fx_status run(settings *set, fx_context *cx) {
         st = evaluate(&s, test, &lo, &r);
     if (st == FX_OK)
         st = report_flush(&r);
-    if (st == FX_OK && set->checkpoint && (st = save(&s, set->checkpoint, &about)) == FX_OK)
-        report_note(&r, "checkpoint of step %lld in %s", (long long)s.step, set->checkpoint);
-    else if (st == FX_OK && stopped && !set->checkpoint)
-        report_note(&r, "stopped at step %lld; nothing was kept (--checkpoint FILE keeps it)", (long long)s.step);
+    if ((st == FX_OK || r.failed) && set->checkpoint && s.step > 0) {
+        fx_status kept = save(&s, set->checkpoint, &about);
+        if (kept == FX_OK)
+            report_note(&r, "checkpoint of step %lld in %s", (long long)s.step, set->checkpoint);
+        st = st == FX_OK ? kept : st;
+        if (kept != FX_OK && st != kept)
+            fprintf(stderr, "vit_train: %s\n", fx_last_error());
+    } else if (st == FX_OK && stopped) {
+        report_note(&r,
+                    s.step ? "stopped at step %lld; nothing was kept (--checkpoint FILE keeps it)"
+                           : "stopped at step %lld; there was nothing to keep",
+                    (long long)s.step);
+    }
     fx_status closed = report_close(&r);
     st = st == FX_OK && closed != FX_OK ? FX_CANCELLED : st;
 done:
@@ -499,9 +551,7 @@ int main(int argc, char **argv) {
     if (st != FX_OK && st != FX_CANCELLED)
         fprintf(stderr, "vit_train: %s\n", fx_last_error());
     fx_shutdown(cx);
-    if (stopped && st == FX_OK) { /* end as the signal would have */
-        signal(stopped, SIG_DFL);
-        raise(stopped);
-    }
+    if (stopped && (st == FX_OK || stopped == SIGPIPE)) /* end as the signal would have */
+        end_by(stopped);
     return st != FX_OK;
 }

@@ -107,7 +107,7 @@ typedef struct fx_spec {
 /* Number of elements, 1 for a scalar; -1 when the product overflows int64_t or the rank is not one. */
 FX_API int64_t fx_spec_count(const fx_spec *spec);
 FX_API bool fx_spec_equal(const fx_spec *a, const fx_spec *b);
-/* Writes "f32[2,3]" into buf (always terminated when size > 0) and returns buf. */
+/* Writes "f32[2,3]" into buf (always terminated when size > 0; "?" for NULL) and returns buf. */
 FX_API char *fx_spec_format(const fx_spec *spec, char *buf, size_t size);
 
 /* Conversions with round to nearest even, as IEEE 754; NaN stays NaN. */

@@ -5,7 +5,8 @@
  * (FX_BAD_DATA for a damaged or hostile file, FX_UNSUPPORTED for a legal one that holds something the
  * library cannot represent, FX_NOT_FOUND and FX_IO_ERROR for what the operating system says).
  * Files are written to a temporary name beside the target, flushed to disk and renamed, so that a
- * full disk or a crash leaves the previous file untouched.
+ * full disk or a crash leaves the previous file untouched; what a killed process left of its temporary file
+ * (FILE.PID.N.tmp) is removed by the next one that writes the same file.
  * Option structs start with struct_size: initialise them with their _INIT; NULL means the defaults.
  * Threads: calls on different objects may run at the same time; each object says what it allows. */
 #ifndef FORNAX_IO_H
@@ -173,7 +174,7 @@ typedef struct fx_dataset_info {
 
 typedef struct fx_dataset_options {
     size_t struct_size;
-    int classes;          /* 0: the source's own number; else labels must be below it */
+    int classes;          /* 0: the source's own number. idx, random: labels are below it; others: must be their own */
     int64_t count;        /* random: number of images (default 10,000); ignored elsewhere */
     int channels;         /* folder and random: 1 or 3, default 3 */
     int height, width;    /* folder and random: size of the images; default 224 x 224 */
