@@ -36,7 +36,10 @@ typedef struct fx_dialect {
     const char *subgroup[FX_SUB_EXSCAN_ADD + 1]; /* patterns */
     const char *barrier;
     const char *unroll, *dont_unroll; /* before a loop; may be "" */
-    const fx_dialect_fn *fns;         /* ends with name NULL; the first row that matches counts */
+    const char *array[2];             /* around the initial values of a local array of type $T */
+    bool lanes;                       /* invocations are iterations of loops: lanes.h */
+    bool no_words;                    /* several elements are several accesses: the compiler joins them */
+    const fx_dialect_fn *own, *fns;   /* each ends with name NULL; the first row that matches counts, own ones first */
     bool math_first;                  /* the elementary functions of mathlib even where a row exists */
     void (*constant)(fx_text *t, fx_dtype type, int64_t i, double f);
     /* Everything around the statements: version, extensions, arguments, shared arrays. `uses` tells what
@@ -53,7 +56,12 @@ typedef struct fx_dialect {
     const char *pack[FX_DTYPE_COUNT];   /* memory value $0 moved to bit $1 of 32 */
 } fx_dialect;
 
-extern const fx_dialect fx_dialect_glsl;
+extern const fx_dialect fx_dialect_glsl, fx_dialect_c;
+
+/* What the languages share: rows in GLSL's spelling, whose casts and builtins the preludes of others define, and
+ * constants; f64 is the suffix of doubles. */
+extern const fx_dialect_fn fx_dialect_fns[];
+void fx_dialect_constant(fx_text *t, fx_dtype type, int64_t i, double f, const char *f64);
 
 /* What the renderer found in a kernel, for the dialect's head. */
 struct fx_render {
@@ -64,6 +72,8 @@ struct fx_render {
     bool pack4, pack8; /* words of 4 or 8 bytes in use */
     uint32_t types;    /* of register types in use */
     bool subgroup, arithmetic, shuffle, barrier, math;
+    struct fx_lanes *lanes; /* or NULL */
+    int region, region_depth; /* number of the open region, 0: none; depth of the block where it stands */
     struct fx_render_state *state;
 };
 

@@ -139,6 +139,7 @@ typedef struct fx_kstmt {
     const char *text;
     fx_kblock *body, *orelse;
     struct fx_kstmt *next;
+    int region; /* the lane renderer's */
 } fx_kstmt;
 
 struct fx_kblock {

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/kernel/dialect.h"
+#include "core/kernel/lanes.h"
 #include "core/kernel/render.h"
 
 static void expr(fx_render *r, fx_text *t, fx_kx *x);
@@ -35,11 +36,26 @@ static void count_block(fx_render *r, const fx_kblock *b) {
     }
 }
 
-static void indent(fx_render *r, fx_text *t, int depth) {
-    (void)r;
+static void indent(fx_text *t, int depth) {
     for (int d = 0; d <= depth; d++)
         fx_text_str(t, "    ");
 }
+
+/* Does the variable live across regions of lanes? */
+static bool in_array(const fx_render *r, const fx_kvar *v) {
+    return r->lanes && r->lanes->array[v->id];
+}
+
+/* The block where a name for x goes: the outermost one where its variables exist, yet inside the loop over lanes when
+ * it differs between them. */
+static int place(fx_render *r, const fx_kx *x) {
+    if (!r->region)
+        return x->depth;
+    if (x->depth <= r->region_depth && !fx_lanes_varies(r->lanes, x))
+        return x->depth;
+    return (x->depth > r->region_depth ? x->depth : r->region_depth) + 1;
+}
+
 /* ---- expressions ---- */
 
 static void op_expr(fx_render *r, fx_text *t, fx_kx *x) {
@@ -202,9 +218,10 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
     case FX_K_VAR:
         if (x->var->builtin) {
             r->subgroup |= x->var->which == FX_KB_LANE || x->var->which == FX_KB_SUBGROUP;
-            fx_text_str(t, r->dialect->builtin[x->var->which]);
+            bool apart = r->lanes && x->var->which == FX_KB_SUBGROUP && fx_lanes_varies(r->lanes, x);
+            fx_text_str(t, apart ? "(l / FX_SUBGROUP)" : r->dialect->builtin[x->var->which]);
         } else
-            fx_text_fmt(t, "v%d", x->var->id);
+            fx_text_fmt(t, in_array(r, x->var) ? "v%d[l]" : "v%d", x->var->id);
         break;
     case FX_K_ADD:
         if (x->a[1]->kop == FX_K_INT && x->a[1]->i < 0 && x->a[1]->i > INT32_MIN && x->type == FX_S32 &&
@@ -304,7 +321,7 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
     case FX_K_ELEMENT:
         fx_text_fmt(t, "v%d[", x->var->id);
         expr(r, t, x->a[0]);
-        fx_text_str(t, "]");
+        fx_text_str(t, in_array(r, x->var) ? "][l]" : "]");
         break;
     case FX_K_SUBGROUP:
         subgroup(r, t, x);
@@ -314,20 +331,21 @@ static void raw(fx_render *r, fx_text *t, fx_kx *x) {
 
 static void expr(fx_render *r, fx_text *t, fx_kx *x) {
     state *s = r->state;
-    bool name = arithmetic(x) && (x->uses > 1 || x->depth < s->depth);
+    int d = place(r, x);
+    bool name = arithmetic(x) && (x->uses > 1 || d < s->depth);
     bool same_builtin = x->kop == FX_K_VAR && x->var->builtin && x->uses > 1;
     if (!name && !same_builtin) {
         raw(r, t, x);
         return;
     }
-    if (s->named[x->id] != s->serial[x->depth]) {
+    if (s->named[x->id] != s->serial[d]) {
         fx_text v = {0};
         raw(r, &v, x);
-        indent(r, &s->block[x->depth], x->depth);
-        fx_text_fmt(&s->block[x->depth], "%s%s x%d = %s;\n", r->dialect->const_, r->dialect->types[x->type], x->id,
+        indent(&s->block[d], d);
+        fx_text_fmt(&s->block[d], "%s%s x%d = %s;\n", r->dialect->const_, r->dialect->types[x->type], x->id,
                     v.s ? v.s : "");
         fx_text_free(&v);
-        s->named[x->id] = s->serial[x->depth];
+        s->named[x->id] = s->serial[d];
     }
     fx_text_fmt(t, "x%d", x->id);
 }
@@ -335,6 +353,53 @@ static void expr(fx_render *r, fx_text *t, fx_kx *x) {
 /* ---- statements ---- */
 
 static void block(fx_render *r, const fx_kblock *b);
+
+/* "const T v = ", or "v[l] = " for what lives across regions. */
+static void declare(fx_render *r, fx_text *out, const fx_kvar *v, bool constant) {
+    if (in_array(r, v))
+        fx_lanes_declare(r, v, 0);
+    indent(out, r->state->depth);
+    if (in_array(r, v))
+        fx_text_fmt(out, "v%d[l] = ", v->id);
+    else
+        fx_text_fmt(out, "%s%s v%d = ", constant ? r->dialect->const_ : "", r->dialect->types[v->x->type], v->id);
+}
+
+/* n consecutive elements one by one. */
+static void load_each(fx_render *r, fx_text *out, const fx_kstmt *st) {
+    fx_text index = {0}, at = {0}, e = {0};
+    expr(r, &index, st->x);
+    for (int j = 0; j < st->n; j++) {
+        fx_text_clear(&at);
+        fx_text_clear(&e);
+        fx_text_fmt(&at, "%s * %dL + %d", index.s ? index.s : "", st->n, j);
+        r->dialect->element(r, &e, st->arg, at.s ? at.s : "", 0);
+        declare(r, out, st->vars[j], true);
+        r->types |= FX_BIT(st->vars[j]->x->type);
+        load(r, out, st->elem, e.s ? e.s : "");
+        fx_text_str(out, ";\n");
+    }
+    fx_text_free(&index);
+    fx_text_free(&at);
+    fx_text_free(&e);
+}
+
+static void store_each(fx_render *r, fx_text *out, const fx_kstmt *st) {
+    fx_text index = {0}, at = {0};
+    expr(r, &index, st->y);
+    for (int j = 0; j < st->n; j++) {
+        fx_text v = {0};
+        stored(r, &v, st->elem, st->xs[j]);
+        fx_text_clear(&at);
+        fx_text_fmt(&at, "%s * %dL + %d", index.s ? index.s : "", st->n, j);
+        indent(out, r->state->depth);
+        r->dialect->element(r, out, st->arg, at.s ? at.s : "", 0);
+        fx_text_fmt(out, " = %s;\n", v.s ? v.s : "");
+        fx_text_free(&v);
+    }
+    fx_text_free(&index);
+    fx_text_free(&at);
+}
 
 /* Several consecutive elements in one word of 4 or 8 bytes: half `h` (0 or 1) of 32 bits, bit `shift` in it. */
 static void load_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
@@ -347,7 +412,7 @@ static void load_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
     r->types |= wide && !split ? FX_BIT(FX_U64) : 0;
     snprintf(word, sizeof word, "w%d", st->vars[0]->id);
     expr(r, &v, st->x);
-    indent(r, out, d);
+    indent(out, d);
     fx_text_fmt(out, "%s%s %s = ", dl->const_, wide ? split ? dl->word8_split : dl->word8 : dl->types[FX_U32], word);
     dl->element(r, out, st->arg, v.s ? v.s : "", wide ? 8 : 4);
     fx_text_str(out, ";\n");
@@ -361,8 +426,7 @@ static void load_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
         fx_render_expand(r, &half, !wide ? "$0" : split ? dl->half_split[h] : dl->half[h], FX_U32, arg);
         arg[0] = half.s ? half.s : "";
         fx_render_expand(r, &part, dl->unpack[st->elem], st->elem, arg);
-        indent(r, out, d);
-        fx_text_fmt(out, "%s%s v%d = ", dl->const_, dl->types[st->vars[j]->x->type], st->vars[j]->id);
+        declare(r, out, st->vars[j], true);
         r->types |= FX_BIT(st->vars[j]->x->type);
         load(r, out, st->elem, part.s ? part.s : "");
         fx_text_str(out, ";\n");
@@ -392,7 +456,7 @@ static void store_pack(fx_render *r, fx_text *out, const fx_kstmt *st) {
     }
     expr(r, &index, st->y);
     dl->element(r, &e, st->arg, index.s ? index.s : "", wide ? 8 : 4);
-    indent(r, out, r->state->depth);
+    indent(out, r->state->depth);
     fx_text_str(out, e.s ? e.s : "");
     fx_text_str(out, " = ");
     const char *arg[2] = {half[0].s ? half[0].s : "", half[1].s ? half[1].s : ""};
@@ -415,53 +479,62 @@ static void statement(fx_render *r, const fx_kstmt *st) {
     case FX_KS_LET:
     case FX_KS_MUT:
         expr(r, &v, st->x);
-        indent(r, out, d);
-        fx_text_fmt(out, "%s%s v%d = ", st->kind == FX_KS_LET ? dl->const_ : "", dl->types[st->var->x->type],
-                    st->var->id);
+        declare(r, out, st->var, st->kind == FX_KS_LET);
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
         break;
     case FX_KS_ARRAY: {
         const char *type = dl->types[st->var->x->type];
+        if (in_array(r, st->var)) {
+            fx_lanes_declare(r, st->var, st->n);
+            for (int j = 0; j < st->n; j++) {
+                fx_text_clear(&v);
+                expr(r, &v, st->xs[j]);
+                indent(out, d);
+                fx_text_fmt(out, "v%d[%d][l] = ", st->var->id, j);
+                fx_text_str(out, v.s ? v.s : "");
+                fx_text_str(out, ";\n");
+            }
+            break;
+        }
         for (int j = 0; j < st->n; j++) {
             fx_text_str(&v, j ? ", " : "");
             expr(r, &v, st->xs[j]);
         }
-        indent(r, out, d);
+        indent(out, d);
         fx_text_fmt(out, "%s v%d[%d] = ", type, st->var->id, st->n);
-        fx_text_fmt(&w, "%s[](", type);
-        fx_text_str(out, w.s ? w.s : "");
+        fx_render_expand(r, out, dl->array[0], st->var->x->type, NULL);
         fx_text_str(out, v.s ? v.s : "");
-        fx_text_str(out, ");\n");
+        fx_text_fmt(out, "%s;\n", dl->array[1]);
         break;
     }
     case FX_KS_SET:
         expr(r, &v, st->x);
-        indent(r, out, d);
-        fx_text_fmt(out, "v%d = ", st->var->id);
+        indent(out, d);
+        fx_text_fmt(out, in_array(r, st->var) ? "v%d[l] = " : "v%d = ", st->var->id);
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
         break;
     case FX_KS_LOADV:
-        load_pack(r, out, st);
+        (dl->no_words ? load_each : load_pack)(r, out, st);
         break;
     case FX_KS_STORE:
         expr(r, &w, st->y);
         dl->element(r, &e, st->arg, w.s ? w.s : "", 0);
         stored(r, &v, st->elem, st->x);
-        indent(r, out, d);
+        indent(out, d);
         fx_text_str(out, e.s ? e.s : "");
         fx_text_str(out, " = ");
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
         break;
     case FX_KS_STOREV:
-        store_pack(r, out, st);
+        (dl->no_words ? store_each : store_pack)(r, out, st);
         break;
     case FX_KS_SHARED_STORE:
         expr(r, &w, st->y);
         expr(r, &v, st->x);
-        indent(r, out, d);
+        indent(out, d);
         fx_text_fmt(out, "s%d[%s] = ", st->arg, w.s ? w.s : "");
         fx_text_str(out, v.s ? v.s : "");
         fx_text_str(out, ";\n");
@@ -473,24 +546,24 @@ static void statement(fx_render *r, const fx_kstmt *st) {
         operand(r, &v, st->x, var->type);
         operand(r, &w, st->y, st->y->type == FX_S64 ? FX_S64 : var->type);
         block(r, st->body);
-        indent(r, out, d);
+        indent(out, d);
         fx_text_fmt(out, "%sfor (%s v%d = %s; v%d < %s; v%d += %lld) {\n",
                     st->unroll == FX_UNROLL_YES  ? dl->unroll
                     : st->unroll == FX_UNROLL_NO ? dl->dont_unroll
                                                  : "",
                     type, st->var->id, v.s ? v.s : "", st->var->id, w.s ? w.s : "", st->var->id, (long long)st->step);
         fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
-        indent(r, out, d);
+        indent(out, d);
         fx_text_str(out, "}\n");
         break;
     }
     case FX_KS_WHILE:
         expr(r, &v, st->x);
         block(r, st->body);
-        indent(r, out, d);
+        indent(out, d);
         fx_text_fmt(out, "while (%s) {\n", v.s ? v.s : "");
         fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
-        indent(r, out, d);
+        indent(out, d);
         fx_text_str(out, "}\n");
         break;
     case FX_KS_IF: /* names that a branch hoists go before the if: print the branches first */
@@ -500,30 +573,32 @@ static void statement(fx_render *r, const fx_kstmt *st) {
             fx_text_str(&w, s->block[d + 1].n ? s->block[d + 1].s : "");
             block(r, st->orelse);
         }
-        indent(r, out, d);
+        indent(out, d);
         if (fx_kx_is_int(st->x, 1) && !st->orelse) /* some compilers never finish on "if (true)" around loops */
             fx_text_str(out, "{\n");
         else
             fx_text_fmt(out, "if (%s) {\n", v.s ? v.s : "");
         fx_text_str(out, st->orelse ? (w.s ? w.s : "") : s->block[d + 1].n ? s->block[d + 1].s : "");
-        indent(r, out, d);
+        indent(out, d);
         if (st->orelse) {
             fx_text_str(out, "} else {\n");
             fx_text_str(out, s->block[d + 1].n ? s->block[d + 1].s : "");
-            indent(r, out, d);
+            indent(out, d);
         }
         fx_text_str(out, "}\n");
         break;
     case FX_KS_BARRIER:
-        indent(r, out, d);
-        fx_text_fmt(out, "%s;\n", dl->barrier);
+        if (dl->barrier) {
+            indent(out, d);
+            fx_text_fmt(out, "%s;\n", dl->barrier);
+        }
         break;
     case FX_KS_SEGMENT:
         expr(r, &v, st->x);
         dl->segment(r, out, v.s ? v.s : "");
         break;
     case FX_KS_COMMENT:
-        indent(r, out, d);
+        indent(out, d);
         fx_text_fmt(out, "/* %s */\n", st->text ? st->text : "");
         break;
     }
@@ -532,19 +607,53 @@ static void statement(fx_render *r, const fx_kstmt *st) {
     fx_text_free(&e);
 }
 
+/* A statement of a block outside regions: opens and closes them. */
+static void lane_statement(fx_render *r, const fx_kstmt *st, int depth) {
+    int open = r->region;
+    if (st->region == 0 && open && fx_lanes_early(r->lanes, st)) { /* the same for all: before the region */
+        r->region = 0;
+        r->state->depth = depth;
+        statement(r, st);
+        r->region = open;
+        r->state->depth = depth + 1;
+        return;
+    }
+    if (open && st->region != open)
+        fx_lanes_close(r);
+    if (st->kind == FX_KS_LET && st->x->kop == FX_K_SUBGROUP) {
+        fx_text x = {0}, lane = {0};
+        fx_lanes_open(r, st->region, depth);
+        expr(r, &x, st->x->a[0]);
+        if (st->x->a[1])
+            expr(r, &lane, st->x->a[1]);
+        fx_lanes_exchange(r, st, x.s ? x.s : "", lane.s ? lane.s : "");
+        fx_text_free(&x);
+        fx_text_free(&lane);
+        return;
+    }
+    if (st->region && !r->region)
+        fx_lanes_open(r, st->region, depth);
+    statement(r, st);
+}
+
 /* Prints b's statements into block[depth]; the text stays there until the next block of that depth. */
 static void block(fx_render *r, const fx_kblock *b) {
     state *s = r->state;
-    if (b->depth >= MAX_DEPTH) {
+    if (b->depth + 1 >= MAX_DEPTH) {
         s->status = fx_fail(FX_INTERNAL, "rendering a kernel; blocks nest more than %d deep", MAX_DEPTH);
         return;
     }
     int outer = s->depth;
-    s->depth = b->depth;
-    s->serial[b->depth] = ++s->next_serial;
-    fx_text_clear(&s->block[b->depth]);
+    s->depth = b->depth + (r->region != 0);
+    s->serial[s->depth] = ++s->next_serial;
+    fx_text_clear(&s->block[s->depth]);
     for (const fx_kstmt *st = b->first; st; st = st->next)
-        statement(r, st);
+        if (r->lanes && !(r->region && r->region_depth < b->depth))
+            lane_statement(r, st, b->depth);
+        else
+            statement(r, st);
+    if (r->region && r->region_depth == b->depth)
+        fx_lanes_close(r);
     s->depth = outer;
 }
 
@@ -566,10 +675,11 @@ fx_status fx_dtype_check(const fx_device_caps *c, fx_dtype d, const char *what) 
 
 fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char *name, fx_text *out) {
     state st = {.status = FX_OK};
-    fx_render r = {.k = k, .dialect = &fx_dialect_glsl, .caps = caps, .state = &st};
-    (void)name;
-    if (caps->language != FX_LANGUAGE_GLSL)
-        return fx_fail(FX_UNSUPPORTED, "rendering a kernel; expected a device that takes GLSL; got language %d",
+    fx_render r = {
+        .k = k, .dialect = caps->language == FX_LANGUAGE_C ? &fx_dialect_c : &fx_dialect_glsl, .caps = caps, .state = &st};
+    fx_lanes lanes = {0};
+    if (caps->language != FX_LANGUAGE_GLSL && caps->language != FX_LANGUAGE_C)
+        return fx_fail(FX_UNSUPPORTED, "rendering a kernel; expected a device that takes GLSL or C; got language %d",
                        (int)caps->language);
     if (k->failed)
         return fx_fail_oom(0);
@@ -582,7 +692,13 @@ fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char 
     count_block(&r, &k->body);
     for (int j = 0; j < k->n_arg; j++)
         r.elems |= FX_BIT(k->args[j].elem);
-    block(&r, &k->body);
+    if (r.dialect->lanes) {
+        r.lanes = &lanes;
+        if (!fx_lanes_init(&lanes, k, caps->subgroup_size ? caps->subgroup_size : 1))
+            st.status = lanes.defect ? fx_fail(FX_INTERNAL, "rendering kernel %s; %s", name, lanes.defect) : fx_fail_oom(0);
+    }
+    if (st.status == FX_OK)
+        block(&r, &k->body);
     if (st.status == FX_OK && r.types & (FX_BIT(FX_S64) | FX_BIT(FX_U64)) && !caps->int64)
         st.status = fx_fail(
             FX_UNSUPPORTED,
@@ -599,6 +715,7 @@ fx_status fx_kir_render(const fx_kir *k, const fx_device_caps *caps, const char 
     for (int d = 0; d < MAX_DEPTH; d++)
         fx_text_free(&st.block[d]);
     fx_text_free(&st.functions);
+    fx_lanes_free(&lanes);
     for (int i = 0; i < st.n_defined; i++)
         free((void *)(uintptr_t)st.defined[i]);
     free(st.defined);

@@ -27,4 +27,12 @@ void fx_render_op(fx_render *r, fx_text *t, const char *p, const char *end, fx_d
 /* `text`, an integer in its register type, wrapped to the element type's range. */
 void fx_render_wrapped(fx_render *r, fx_text *t, fx_dtype e, const char *text);
 
+/* Regions of lanes (lanes.h). open starts the text of a region that stands in a block of that depth, close puts it as
+ * a loop into that block; declare puts a variable's array there (of n elements a lane, 0: one). exchange, in an open
+ * region, prints the let of a subgroup operation, whose operands have these texts, and closes the region. */
+void fx_lanes_open(fx_render *r, int region, int depth);
+void fx_lanes_close(fx_render *r);
+void fx_lanes_declare(fx_render *r, const fx_kvar *v, int n);
+void fx_lanes_exchange(fx_render *r, const fx_kstmt *st, const char *x, const char *lane);
+
 #endif

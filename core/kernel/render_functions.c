@@ -74,6 +74,12 @@ static bool define_once(fx_render *r, const char *symbol) {
     return true;
 }
 
+/* Several kernels may share a translation unit: their functions are defined once. */
+static void guard(fx_render *r, const char *symbol, bool begin) {
+    if (r->dialect->language != FX_LANGUAGE_GLSL)
+        fx_text_fmt(&r->state->functions, begin ? "#ifndef D_%s\n#define D_%s\n" : "#endif\n", symbol, symbol);
+}
+
 static void define_math(fx_render *r, const fx_math_fn *f) {
     r->math = true;
     if (!define_once(r, f->symbol))
@@ -83,14 +89,17 @@ static void define_math(fx_render *r, const fx_math_fn *f) {
         if (n)
             define_math(r, n);
     }
-    fx_text_str(&r->state->functions, r->dialect->language == FX_LANGUAGE_GLSL ? f->glsl : f->text);
-    fx_text_str(&r->state->functions, "\n");
+    bool glsl = r->dialect->language == FX_LANGUAGE_GLSL;
+    guard(r, f->symbol, true);
+    fx_text_fmt(&r->state->functions, "%s%s\n", glsl ? "" : "static inline ", glsl ? f->glsl : f->text);
+    guard(r, f->symbol, false);
 }
 
 static const fx_dialect_fn *find_row(const fx_render *r, const char *name, fx_dtype e) {
-    for (const fx_dialect_fn *f = r->dialect->fns; f->name; f++)
-        if (f->types & FX_BIT(e) && !strcmp(f->name, name))
-            return f;
+    for (int j = 0; j < 2; j++)
+        for (const fx_dialect_fn *f = j ? r->dialect->fns : r->dialect->own; f && f->name; f++)
+            if (f->types & FX_BIT(e) && !strcmp(f->name, name))
+                return f;
     return NULL;
 }
 
@@ -108,8 +117,11 @@ static void define_row(fx_render *r, const fx_dialect_fn *f, fx_dtype e) {
             define_row(r, need, e);
         p += n + (p[n] == ' ');
     }
+    guard(r, symbol, true);
+    fx_render_expand(r, &r->state->functions, r->dialect->language == FX_LANGUAGE_GLSL ? "" : "static inline ", e, NULL);
     fx_render_expand(r, &r->state->functions, f->text, e, NULL);
     fx_text_str(&r->state->functions, "\n");
+    guard(r, symbol, false);
 }
 
 void fx_render_call(fx_render *r, fx_text *t, const char *name, fx_dtype e, int n, const char *const *arg) {
