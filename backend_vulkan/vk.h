@@ -12,6 +12,7 @@
 #include <volk.h>
 
 #include "backend_vulkan/vk_validation.h"
+#include "core/base/cache.h"
 #include "fornax/backend.h"
 
 enum {
@@ -239,16 +240,7 @@ bool fx_vk_spirv_compile(const char *name, const char *source, size_t bytes, boo
 /* Runs the SPIR-V validator. */
 bool fx_vk_spirv_validate(const uint32_t *words, size_t n_words, char *log, size_t log_size);
 
-/* ---- vk_cache.c: files of the disk cache ---- */
-typedef struct vk_key {
-    uint64_t lo, hi;
-} vk_key;
-/* Makes the private folder for this backend under `cache_dir`. Its path, malloc'd; NULL: no cache (not an error). */
-char *fx_vk_cache_dir_make(const char *cache_dir);
-/* The payload of an entry, malloc'd, or NULL: absent, damaged, foreign. */
-void *fx_vk_cache_read(const char *dir, const char *kind, vk_key key, size_t *bytes, uint64_t *checksum);
-/* Writes an entry atomically. Failure (full disk, no permission) leaves the cache as it was. */
-void fx_vk_cache_write(const char *dir, const char *kind, vk_key key, const void *data, size_t bytes);
+/* ---- vk_cache.c ---- */
 fx_status fx_vk_pipeline_cache_open(fx_bdevice *d);
 void fx_vk_pipeline_cache_flush(fx_bdevice *d);
 

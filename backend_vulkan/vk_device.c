@@ -174,21 +174,6 @@ static fx_status create_timelines(fx_bdevice *d) {
     return FX_OK;
 }
 
-/* FORNAX_INJECT=device_lost:N, oom:N, compile:N or transfer_queue, several separated by commas. */
-static void read_injection(vk_injection *in) {
-    const char *s = fx_env_text(FX_ENV_inject);
-    while (s && *s) {
-        static const char *const kinds[] = {"device_lost:", "oom:", "compile:"};
-        uint64_t *const slots[] = {&in->device_lost, &in->oom, &in->compile};
-        for (int i = 0; i < 3; i++)
-            if (strncmp(s, kinds[i], strlen(kinds[i])) == 0)
-                *slots[i] = strtoull(s + strlen(kinds[i]), NULL, 10);
-        in->transfer_queue |= strncmp(s, "transfer_queue", strlen("transfer_queue")) == 0;
-        s = strchr(s, ',');
-        s = s ? s + 1 : NULL;
-    }
-}
-
 static void init_locks(fx_bdevice *d) {
     pthread_mutex_t *const locks[] = {&d->queue_lock, &d->layout_lock, &d->pool_lock, &d->staging.lock,
                                       &d->readback.lock};
@@ -214,12 +199,15 @@ fx_status fx_vk_open(int index, const char *cache_dir, fx_bdevice **out, fx_devi
     d->gpu = g;
     d->next = 1;
     init_locks(d);
-    read_injection(&d->inject);
+    d->inject = (vk_injection){.device_lost = fx_env_injection("device_lost"),
+                               .oom = fx_env_injection("oom"),
+                               .compile = fx_env_injection("compile"),
+                               .transfer_queue = fx_env_has(FX_ENV_inject, "transfer_queue")};
     fx_status st = create_device(d);
     if (st == FX_OK)
         st = create_timelines(d);
     if (st == FX_OK) {
-        d->cache_dir = fx_vk_cache_dir_make(cache_dir);
+        d->cache_dir = fx_cache_dir_make(cache_dir, "vulkan");
         st = fx_vk_pipeline_cache_open(d);
     }
     if (st != FX_OK) {

@@ -27,7 +27,7 @@ typedef struct batch {
     char text[LOG_SIZE + 256];
 } batch;
 
-static vk_key key_of(const fx_bdevice *d, const fx_kernel_source *s) {
+static fx_cache_key key_of(const fx_bdevice *d, const fx_kernel_source *s) {
     XXH3_state_t state;
     const VkPhysicalDeviceFloatControlsProperties *f = &d->gpu->floats;
     uint32_t facts[] = {1 /* version of the translation */,
@@ -49,16 +49,16 @@ static vk_key key_of(const fx_bdevice *d, const fx_kernel_source *s) {
     XXH3_128bits_update(&state, compilers, strlen(compilers) + 1);
     XXH3_128bits_update(&state, s->source, s->source_bytes);
     XXH128_hash_t h = XXH3_128bits_digest(&state);
-    return (vk_key){h.low64, h.high64};
+    return (fx_cache_key){h.low64, h.high64};
 }
 
 /* The kernel's SPIR-V from the cache or the compiler, malloc'd. */
 static fx_status get_spirv(fx_bdevice *d, const fx_kernel_source *s, uint32_t **words, size_t *n_words, bool *cached) {
-    vk_key key = key_of(d, s);
+    fx_cache_key key = key_of(d, s);
     size_t bytes = 0;
     bool validate = d->instance->settings.validate;
     char log[LOG_SIZE];
-    *words = fx_vk_cache_read(d->cache_dir, "spirv", key, &bytes, NULL);
+    *words = fx_cache_read(d->cache_dir, "spirv", key, &bytes, NULL);
     *cached = *words != NULL && bytes >= 20 && bytes % 4 == 0;
     *n_words = bytes / 4;
     if (!*cached) {
@@ -72,7 +72,7 @@ static fx_status get_spirv(fx_bdevice *d, const fx_kernel_source *s, uint32_t **
         return fx_backend_fail(FX_COMPILE_ERROR, "kernel %s: %s", s->name, log);
     }
     if (!*cached)
-        fx_vk_cache_write(d->cache_dir, "spirv", key, *words, *n_words * 4);
+        fx_cache_write(d->cache_dir, "spirv", key, *words, *n_words * 4);
     return FX_OK;
 }
 

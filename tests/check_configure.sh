@@ -23,6 +23,9 @@ expect() {
 }
 
 expect 0 "cuda no - arrives in a later release" -DBACKEND=auto
+expect 0 "cpu yes" -DBACKEND=auto
+expect 0 "cpu no - not in BACKEND=vulkan" -DBACKEND=vulkan
+expect 0 "vulkan no - not in BACKEND=cpu" -DBACKEND=cpu -DCMAKE_DISABLE_FIND_PACKAGE_Shaderc=ON
 expect 1 "the CUDA backend arrives in a later release" -DBACKEND=cuda
 expect 1 "the CUDA backend arrives in a later release" -DBACKEND="vulkan;cuda"
 expect 1 "the CUDA backend arrives in a later release" -DBACKEND=vulkan,cuda

@@ -66,6 +66,16 @@ bool fx_env_has(fx_env id, const char *word) {
     return false;
 }
 
+uint64_t fx_env_injection(const char *kind) {
+    size_t n = strlen(kind);
+    for (const char *v = fx_env_text(FX_ENV_inject); v; v = strchr(v, ',')) {
+        v += *v == ',';
+        if (!strncmp(v, kind, n) && v[n] == ':')
+            return strtoull(v + n + 1, NULL, 10);
+    }
+    return 0;
+}
+
 fx_status fx_env_check(void) {
     for (int id = 0; id < FX_ENV_COUNT; id++) {
         const char *v = fx_env_text((fx_env)id);

@@ -24,6 +24,8 @@ bool fx_env_flag(fx_env id);          /* false when unset or malformed (fx_env_c
 double fx_env_number(fx_env id, double otherwise);
 /* Does the comma-separated list hold the word? */
 bool fx_env_has(fx_env id, const char *word);
+/* N of `kind`:N in FORNAX_INJECT, 0 without. */
+uint64_t fx_env_injection(const char *kind);
 /* Reports the first malformed variable. */
 fx_status fx_env_check(void);
 /* Parses a decimal number that takes the whole text, whatever the locale. */

@@ -56,6 +56,13 @@ static void note(fx_context *cx, const char *backend, const char *reason) {
     cx->missing = text;
 }
 
+/* The native device runs where it is asked for by name. */
+static bool hidden(const fx_options *opt, const char *backend) {
+    const char *device = fx_env_text(FX_ENV_device);
+    return !strcmp(backend, "cpu") && !(opt && opt->backends) && !fx_env_text(FX_ENV_visible_devices) &&
+           !(device && !strncmp(device, "cpu", 3));
+}
+
 static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     fx_device_info *infos = calloc(MOST_DEVICES, sizeof *infos);
     if (!infos)
@@ -64,7 +71,7 @@ static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     for (int b = 0; b < fx_backend_registry_count && st == FX_OK; b++) {
         const char *reason = NULL, *name = fx_backend_registry[b].name;
         int count = 0;
-        if (!wanted(opt, name))
+        if (!wanted(opt, name) || hidden(opt, name))
             continue;
         const fx_backend *backend = fx_backend_registry[b].get(&reason);
         if (!backend) {
@@ -89,6 +96,11 @@ static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     return st;
 }
 
+/* Order of kinds among which the default is chosen: the native device comes after software ones. */
+static int rank(fx_device_kind kind) {
+    return kind == FX_DEVICE_CPU ? 2 * FX_DEVICE_SOFTWARE + 1 : 2 * (int)kind;
+}
+
 static fx_status choose(fx_context *cx) {
     const char *uri = fx_env_text(FX_ENV_device);
     if (uri)
@@ -96,7 +108,7 @@ static fx_status choose(fx_context *cx) {
     for (int i = 0; i < cx->n_device; i++) {
         fx_device *d = cx->devices[i];
         const fx_device_info *best = cx->standard ? &cx->standard->info : NULL;
-        if (d->info.usable && (!best || d->info.kind < best->kind ||
+        if (d->info.usable && (!best || rank(d->info.kind) < rank(best->kind) ||
                                (d->info.kind == best->kind && d->info.features > best->features)))
             cx->standard = d;
     }

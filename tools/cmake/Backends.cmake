@@ -5,7 +5,7 @@
 # FX_<NAME>_LIBRARIES and FX_<NAME>_INCLUDE_DIRS. A backend NAME is the folder backend_NAME and
 # the function fx_NAME_backend (see fornax/backend.h).
 set(BACKEND auto CACHE STRING "backends to build: auto, all, or a list such as vulkan")
-set(FX_KNOWN_BACKENDS vulkan cuda)
+set(FX_KNOWN_BACKENDS vulkan cpu cuda)
 
 string(TOLOWER "${BACKEND}" wanted)
 string(REGEX REPLACE "[, ;]+" ";" wanted "${wanted}")
@@ -16,13 +16,13 @@ if(NOT wanted)
 endif()
 foreach(name ${wanted})
   if(NOT name IN_LIST FX_KNOWN_BACKENDS AND NOT name STREQUAL auto AND NOT name STREQUAL all)
-    message(FATAL_ERROR "BACKEND names \"${name}\"; known are auto, all, vulkan and cuda; "
+    message(FATAL_ERROR "BACKEND names \"${name}\"; known are auto, all, vulkan, cpu and cuda; "
             "say for example -DBACKEND=vulkan")
   endif()
 endforeach()
 if("cuda" IN_LIST wanted)
   message(FATAL_ERROR "BACKEND=${BACKEND}: the CUDA backend arrives in a later release; "
-          "this one has vulkan: configure with -DBACKEND=vulkan or -DBACKEND=auto")
+          "this one has vulkan and cpu: configure with -DBACKEND=vulkan or -DBACKEND=auto")
 endif()
 set(require_vulkan OFF)
 if("vulkan" IN_LIST wanted OR "all" IN_LIST wanted)
@@ -30,6 +30,24 @@ if("vulkan" IN_LIST wanted OR "all" IN_LIST wanted)
 endif()
 
 set(FX_BACKENDS)
+
+# Is the backend NAME to be built if its parts are there?
+macro(fx_backend_asked name out)
+  set(${out} OFF)
+  if("${name}" IN_LIST wanted OR "all" IN_LIST wanted OR "auto" IN_LIST wanted)
+    set(${out} ON)
+  endif()
+endmacro()
+
+fx_backend_asked(cpu asked)
+if(asked)
+  fx_table_row(backends cpu yes "-" "kernels are compiled at run time by FORNAX_CC, cc, gcc or clang")
+  list(APPEND FX_BACKENDS cpu)
+  set(FX_CPU_INCLUDE_DIRS)
+  set(FX_CPU_LIBRARIES ${CMAKE_DL_LIBS})
+else()
+  fx_table_row(backends cpu no "-" "not in BACKEND=${BACKEND}")
+endif()
 
 # Vulkan: headers and volk to compile, shaderc and SPIRV-Tools to link. libvulkan itself is opened
 # at run time and is needed by nothing here.
@@ -62,7 +80,10 @@ if(NOT Shaderc_FOUND)
 endif()
 list(JOIN missing ", " missing)
 list(JOIN packages " " packages)
-if(missing)
+fx_backend_asked(vulkan asked)
+if(NOT asked)
+  fx_table_row(backends vulkan no "-" "not in BACKEND=${BACKEND}")
+elseif(missing)
   fx_table_row(backends vulkan no "-" "missing: ${missing}. apt-get install ${packages}")
   if(require_vulkan)
     message(FATAL_ERROR "BACKEND=${BACKEND} requires Vulkan; missing: ${missing}.\n"

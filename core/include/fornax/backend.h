@@ -77,13 +77,19 @@ typedef enum fx_mem_kind { FX_MEM_DEVICE, FX_MEM_HOST /* mapped and coherent, re
 
 typedef struct fx_kernel_source {
     const char *name;   /* for debuggers and profiles, e.g. "layer_norm.3" */
-    const char *source; /* text in caps.language; entry point "main" in GLSL, `name` elsewhere */
+    const char *source; /* text in caps.language; entry point "main" in GLSL, `name` in CUDA; in C see below */
     size_t source_bytes;
     uint32_t n_args;         /* 64-bit words: addresses or scalars */
     uint32_t workgroup[3];
     uint32_t subgroup_size;  /* required size; 0: the device's own */
     uint64_t hash;           /* of source and everything else above: key of caches */
 } fx_kernel_source;
+
+/* A kernel in C is self-contained GNU C11 that includes nothing and defines
+ *     void FX_KERNEL(const uint64_t *args, const uint32_t groups[3], uint32_t first, uint32_t last)
+ * (with the types spelled out), which runs workgroups first to last - 1, counted along x, then y, then z; args holds the
+ * n_args words whatever their number. The backend defines FX_KERNEL around each text as a name of its own and puts several
+ * texts into one translation unit: every other name at file scope must not clash (static and prefixed, or under an include guard). */
 
 typedef struct fx_mem_stats {
     uint64_t budget;     /* bytes this process may use now, as the driver says; 0 unknown */
