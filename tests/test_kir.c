@@ -187,8 +187,8 @@ START_TEST(constants_print_exactly) {
         int64_t i;
         double f;
         const char *text;
-    } rows[] = {{FX_F32, 0, 0.1f, "0.100000001"},
-                {FX_F32, 0, 3, "3.0"},
+    } rows[] = {{FX_F32, 0, 0.1f, "0.100000001f"},
+                {FX_F32, 0, 3, "3.0f"},
                 {FX_F32, 0, -0.0, "uintBitsToFloat(0x80000000u)"},
                 {FX_F32, 0, 1e300, "uintBitsToFloat(0x7f800000u)"},
                 {FX_F32, 0, 1e-45, "uintBitsToFloat(0x00000001u)"},
