@@ -20,7 +20,7 @@ sanitize=$(sed -n 's/^FX_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")
 flags=${sanitize:+-fsanitize=$sanitize}
 
 build_consumer() {
-    "$cmake" -S "$source_folder/tests/consumer/$1" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" \
+    "$cmake" -S "$source_folder/tests/consumer/$1" -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" -DHELLO="$source_folder/examples/01_hello.c" \
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" &&
         "$cmake" --build "$work/$1"
 }
@@ -28,6 +28,10 @@ for language in c cpp; do
     build_consumer $language >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     echo "find_package: $("$work/$language/consumer")"
 done
+# sums of squares, so that a wrong result is seen
+is_hello() { [[ $2 == "1 + 4 + 9 + 16 = 30 on "* ]] || { echo "$1: expected 01_hello's sum, 30; got: $2"; exit 1; }; echo "$1: $2"; }
+is_hello "find_package, 01_hello" "$("$work/c/hello")"
+is_hello "find_package, C++ with a kernel" "$("$work/cpp/consumer" run)"
 
 pc=$(dirname "$(find "$prefix" -name fornax.pc)")
 export PKG_CONFIG_PATH=$pc PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
@@ -47,7 +51,8 @@ if [ -e "$source_folder/examples/01_hello.c" ]; then
     for program in "$work/readme.c" "$source_folder/examples/01_hello.c"; do
         # shellcheck disable=SC2086
         "$cc" -std=c11 -Wall -Wextra -Werror $flags "$program" -o "$work/program.out" "${options[@]}"
-        echo "$(basename "$program"): $(LD_LIBRARY_PATH=$libdir "$work/program.out")"
+        output=$(LD_LIBRARY_PATH=$libdir "$work/program.out")
+        case $program in */readme.c) echo "README.md: $output" ;; *) is_hello "pkg-config, 01_hello" "$output" ;; esac
     done
 fi
 [ ! -e "$build/bin/fornax" ] || "$prefix/bin/fornax" --help >/dev/null

@@ -47,8 +47,11 @@ int64_t fx_spec_count(const fx_spec *s) {
     bool zero = false;
     if (!s || s->rank < 0 || s->rank > FX_MAX_RANK)
         return -1;
-    for (int i = 0; i < s->rank; i++)
+    for (int i = 0; i < s->rank; i++) {
+        if (s->dims[i] < 0)
+            return -1;
         zero |= s->dims[i] == 0;
+    }
     for (int i = 0; i < s->rank && !zero; i++)
         if (__builtin_mul_overflow(n, s->dims[i], &n))
             return -1;

@@ -99,7 +99,8 @@ fx_status fx_dataset_make(fx_source *source, int classes, fx_dataset **out) {
 }
 
 fx_dataset *fx_dataset_retain(fx_dataset *dataset) {
-    atomic_fetch_add(&dataset->references, 1);
+    if (dataset)
+        atomic_fetch_add(&dataset->references, 1);
     return dataset;
 }
 
@@ -112,7 +113,7 @@ void fx_dataset_destroy(fx_dataset *dataset) {
 }
 
 const fx_dataset_info *fx_dataset_get_info(const fx_dataset *dataset) {
-    return &dataset->info;
+    return dataset ? &dataset->info : NULL;
 }
 
 size_t fx_dataset_sample_elements(const fx_dataset *dataset) {
@@ -138,6 +139,7 @@ fx_status fx_dataset_raw(const fx_dataset *dataset, int64_t index, void *scratch
 }
 
 fx_status fx_dataset_read(const fx_dataset *dataset, int64_t index, float *image, int32_t *label) {
+    FX_TRY(fx_need(dataset, "fx_dataset_read: dataset"));
     if (!image)
         return fx_dataset_raw(dataset, index, NULL, NULL, label);
     size_t n = fx_dataset_sample_elements(dataset);
@@ -154,6 +156,9 @@ fx_status fx_dataset_read(const fx_dataset *dataset, int64_t index, float *image
 }
 
 fx_status fx_dataset_statistics(const fx_dataset *dataset, int64_t limit, float *mean, float *std) {
+    FX_TRY(fx_need(dataset, "fx_dataset_statistics: dataset"));
+    FX_TRY(fx_need(mean, "fx_dataset_statistics: mean"));
+    FX_TRY(fx_need(std, "fx_dataset_statistics: std"));
     int64_t count = dataset->info.count, used = limit > 0 && limit < count ? limit : count;
     size_t n = fx_dataset_sample_elements(dataset), channels = (size_t)dataset->info.channels;
     float *image = malloc(n * sizeof *image);
@@ -209,7 +214,10 @@ static void choose(const fx_dataset *d, double fraction, uint64_t seed, ranked *
 
 fx_status fx_dataset_split(fx_dataset *dataset, double test_fraction, uint64_t seed, fx_dataset **train,
                            fx_dataset **test) {
+    FX_TRY(fx_need(train, "fx_dataset_split: train"));
+    FX_TRY(fx_need(test, "fx_dataset_split: test"));
     *train = *test = NULL;
+    FX_TRY(fx_need(dataset, "fx_dataset_split: dataset"));
     if (!(test_fraction >= 0 && test_fraction <= 1))
         return fx_fail(FX_INVALID_ARGUMENT, "splitting a data set: test fraction %g; expected 0 to 1", test_fraction);
     size_t count = (size_t)dataset->info.count;
@@ -261,6 +269,11 @@ static fx_status from_arrays(const char *name, const fx_spec *images_spec, const
                              fx_dataset **out) {
     char text[128], text2[128];
     *out = NULL;
+    FX_TRY(fx_need(images_spec, "data set: images_spec"));
+    FX_TRY(fx_need(labels_spec, "data set: labels_spec"));
+    if (classes < 0 || !(scale >= 0 && scale <= 3e38f))
+        return fx_fail(FX_INVALID_ARGUMENT, "data set %s: %d classes, scale %g; expected 0 or more, finite", name,
+                       classes, (double)scale);
     if ((images_spec->dtype != FX_U8 && images_spec->dtype != FX_F32) ||
         (images_spec->rank != 3 && images_spec->rank != 4))
         return fx_fail(FX_INVALID_ARGUMENT, "data set %s: images %s; expected u8 or f32, [N,H,W] or [N,H,W,C]", name,
@@ -281,6 +294,8 @@ static fx_status from_arrays(const char *name, const fx_spec *images_spec, const
     size_t bytes;
     fx_source *s;
     FX_TRY(fx_spec_bytes(images_spec, &bytes));
+    FX_TRY(fx_need_bytes(images, bytes, "data set: images"));
+    FX_TRY(fx_need_bytes(labels, (size_t)labels_spec->dims[0], "data set: labels"));
     FX_TRY(fx_source_create(name, images_spec->dims[0], images_spec->rank == 4 ? (int)images_spec->dims[3] : 1,
                             (int)images_spec->dims[1], (int)images_spec->dims[2], images_spec->dtype, false, &s));
     memcpy(s->images, images, bytes);
@@ -296,6 +311,7 @@ static fx_status from_arrays(const char *name, const fx_spec *images_spec, const
 
 fx_status fx_dataset_from_arrays(const fx_spec *images_spec, const void *images, const fx_spec *labels_spec,
                                  const void *labels, int classes, float scale, fx_dataset **out) {
+    FX_TRY(fx_need(out, "fx_dataset_from_arrays: out"));
     return from_arrays("arrays", images_spec, images, labels_spec, labels, classes, scale, out);
 }
 
@@ -303,6 +319,8 @@ fx_status fx_dataset_idx_scaled(const char *name, const char *images, const char
                                 fx_dataset **out) {
     fx_host_array x = {.data = NULL}, y = {.data = NULL};
     *out = NULL;
+    if (classes < 0)
+        return fx_fail(FX_INVALID_ARGUMENT, "data set %s: %d classes; expected 0 or more", name, classes);
     fx_status status = fx_idx_load(images, &x);
     if (status == FX_OK)
         status = fx_idx_load(labels, &y);
@@ -317,5 +335,9 @@ fx_status fx_dataset_idx_scaled(const char *name, const char *images, const char
 }
 
 fx_status fx_dataset_idx(const char *images, const char *labels, int classes, fx_dataset **out) {
+    FX_TRY(fx_need(out, "fx_dataset_idx: out"));
+    *out = NULL;
+    FX_TRY(fx_need(images, "fx_dataset_idx: images"));
+    FX_TRY(fx_need(labels, "fx_dataset_idx: labels"));
     return fx_dataset_idx_scaled("idx", images, labels, classes, 0, out);
 }

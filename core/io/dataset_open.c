@@ -131,9 +131,17 @@ static fx_status take_part(fx_dataset *whole, fx_split split, double fraction, u
     return status;
 }
 
+static fx_status check_split(fx_split split) {
+    if (split != FX_SPLIT_TRAIN && split != FX_SPLIT_TEST && split != FX_SPLIT_ALL)
+        return fx_fail(FX_INVALID_ARGUMENT, "data set: split %d; expected one of fx_split", (int)split);
+    return FX_OK;
+}
+
 fx_status fx_dataset_digits(fx_split split, fx_dataset **out) {
+    FX_TRY(fx_need(out, "fx_dataset_digits: out"));
     fx_dataset *whole;
     *out = NULL;
+    FX_TRY(check_split(split));
     FX_TRY(open_digits(&whole));
     return take_part(whole, split, 0.2, 0, out);
 }
@@ -186,10 +194,12 @@ static fx_status check_options(const fx_dataset_options *o) {
 }
 
 fx_status fx_dataset_open(const char *uri, fx_split split, const fx_dataset_options *options, fx_dataset **out) {
+    FX_TRY(fx_need(out, "fx_dataset_open: out"));
     fx_dataset_options o = FX_DATASET_OPTIONS_INIT;
     *out = NULL;
     FX_TRY(fx_options_take(&o, sizeof o, options, "fx_dataset_options"));
     FX_TRY(check_options(&o));
+    FX_TRY(check_split(split));
     const char *colon = uri ? strchr(uri, ':') : NULL, *dir = colon ? colon + 1 : "";
     size_t n = colon ? (size_t)(colon - uri) : uri ? strlen(uri) : 0;
 #define NAMED(s) (n == strlen(s) && memcmp(uri, s, n) == 0)

@@ -61,6 +61,16 @@ bool fx_folder_exists(const char *path);
 char *fx_path_join(const char *dir, const char *name);
 char *fx_strdup(const char *s);
 
+/* FX_INVALID_ARGUMENT when an argument is NULL; what: "function: argument". */
+static inline fx_status fx_need(const void *argument, const char *what) {
+    return argument ? FX_OK : fx_fail(FX_INVALID_ARGUMENT, "%s; expected an address; got NULL", what);
+}
+
+/* The same for bytes that are read: none need no address. */
+static inline fx_status fx_need_bytes(const void *data, size_t size, const char *what) {
+    return size ? fx_need(data, what) : FX_OK;
+}
+
 /* a * b into *out; false on overflow. */
 static inline bool fx_mul_size(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);

@@ -26,9 +26,11 @@ static fx_status read_magic(const unsigned char *p, size_t size, fx_spec *spec) 
 }
 
 fx_status fx_idx_parse(const void *data, size_t size, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_idx_parse: out"));
     const unsigned char *p = data;
     fx_spec spec = {.rank = 0};
     *out = (fx_host_array){.data = NULL};
+    FX_TRY(fx_need_bytes(data, size, "fx_idx_parse: data"));
     FX_TRY(read_magic(p, size, &spec));
     size_t header = 4 + 4 * (size_t)spec.rank, bytes;
     if (size < header)
@@ -56,6 +58,7 @@ fx_status fx_idx_parse(const void *data, size_t size, fx_host_array *out) {
 }
 
 fx_status fx_idx_load(const char *path, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_idx_load: out"));
     fx_file_map map;
     *out = (fx_host_array){.data = NULL};
     FX_TRY(fx_file_map_open(path, &map));

@@ -113,6 +113,8 @@ static fx_status check_options(const fx_image_options *o) {
     if (o->dtype != FX_U8 && o->dtype != FX_U16 && o->dtype != FX_F32)
         return fx_fail(FX_INVALID_ARGUMENT, "image: element type %s asked; expected u8, u16 or f32",
                        fx_dtype_name(o->dtype));
+    if (o->fit != FX_FIT_CROP && o->fit != FX_FIT_STRETCH)
+        return fx_fail(FX_INVALID_ARGUMENT, "image: fit %d asked; expected FX_FIT_CROP or FX_FIT_STRETCH", (int)o->fit);
     if ((o->width == 0) != (o->height == 0) || o->width < 0 || o->height < 0 || o->width > FX_IMAGE_MAX_SIDE ||
         o->height > FX_IMAGE_MAX_SIDE || (size_t)o->width * (size_t)o->height > FX_IMAGE_MAX_PIXELS)
         return fx_fail(FX_INVALID_ARGUMENT, "image: size %d x %d asked; expected 0 x 0 or at most %u pixels", o->width,
@@ -121,10 +123,12 @@ static fx_status check_options(const fx_image_options *o) {
 }
 
 fx_status fx_image_decode(const void *data, size_t size, const fx_image_options *options, fx_image *out) {
+    FX_TRY(fx_need(out, "fx_image_decode: out"));
     fx_image_options o = FX_IMAGE_OPTIONS_INIT;
     *out = (fx_image){.data = NULL};
     FX_TRY(fx_options_take(&o, sizeof o, options, "fx_image_options"));
     FX_TRY(check_options(&o));
+    FX_TRY(fx_need_bytes(data, size, "fx_image_decode: data"));
     fx_image image;
     FX_TRY(decode(data, size, &image));
     fx_status status = FX_OK;
@@ -142,8 +146,12 @@ fx_status fx_image_decode(const void *data, size_t size, const fx_image_options 
 }
 
 fx_status fx_image_load(const char *path, const fx_image_options *options, fx_image *out) {
+    FX_TRY(fx_need(out, "fx_image_load: out"));
     fx_file_map map;
     *out = (fx_image){.data = NULL};
+    fx_image_options o = FX_IMAGE_OPTIONS_INIT;
+    FX_TRY(fx_options_take(&o, sizeof o, options, "fx_image_options"));
+    FX_TRY(check_options(&o));
     FX_TRY(fx_file_read(path, &map)); /* a training set may change under a running program */
     fx_status status = fx_image_decode(map.data, map.size, options, out);
     if (status != FX_OK)
@@ -153,6 +161,7 @@ fx_status fx_image_load(const char *path, const fx_image_options *options, fx_im
 }
 
 fx_status fx_image_write_png(const char *path, const fx_image *image) {
+    FX_TRY(fx_need(image, "fx_image_write_png: image"));
     if (image->width < 1 || image->height < 1 || image->width > FX_IMAGE_MAX_SIDE ||
         image->height > FX_IMAGE_MAX_SIDE || image->channels < 1 || image->channels > 4 || !image->data)
         return fx_fail(FX_INVALID_ARGUMENT, "writing a PNG file; got an image of %d x %d pixels and %d channels",

@@ -206,8 +206,10 @@ static fx_status start_workers(fx_loader *l) {
 }
 
 fx_status fx_loader_create(fx_dataset *dataset, const fx_loader_options *options, fx_loader **out) {
+    FX_TRY(fx_need(out, "fx_loader_create: out"));
     fx_loader_options o = FX_LOADER_OPTIONS_INIT;
     *out = NULL;
+    FX_TRY(fx_need(dataset, "fx_loader_create: dataset"));
     FX_TRY(fx_options_take(&o, sizeof o, options, "fx_loader_options"));
     FX_TRY(check_options(&o, &dataset->info));
     fx_loader *l = calloc(1, sizeof *l);
@@ -261,7 +263,9 @@ void fx_loader_destroy(fx_loader *l) {
 }
 
 fx_status fx_loader_next(fx_loader *l, const fx_batch **batch) {
+    FX_TRY(fx_need(batch, "fx_loader_next: batch"));
     *batch = NULL;
+    FX_TRY(fx_need(l, "fx_loader_next: loader"));
     fx_status status = FX_OK;
     pthread_mutex_lock(&l->lock);
     if (l->borrowed) {
@@ -286,6 +290,7 @@ fx_status fx_loader_next(fx_loader *l, const fx_batch **batch) {
 }
 
 fx_status fx_loader_seek(fx_loader *l, int64_t epoch, int64_t step) {
+    FX_TRY(fx_need(l, "fx_loader_seek: loader"));
     int64_t number;
     if (epoch < 0 || step < 0 || step > l->steps || __builtin_mul_overflow(epoch, l->steps, &number) ||
         __builtin_add_overflow(number, step, &number) || number > l->end)
@@ -307,5 +312,5 @@ fx_status fx_loader_seek(fx_loader *l, int64_t epoch, int64_t step) {
 }
 
 int64_t fx_loader_steps(const fx_loader *l) {
-    return l->steps;
+    return l ? l->steps : 0;
 }

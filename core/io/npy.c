@@ -229,8 +229,10 @@ fx_status fx_npy_finish(const fx_npy_header *h, fx_host_array *array) {
 }
 
 fx_status fx_npy_parse(const void *data, size_t size, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_npy_parse: out"));
     fx_npy_header h;
     *out = (fx_host_array){.data = NULL};
+    FX_TRY(fx_need_bytes(data, size, "fx_npy_parse: data"));
     FX_TRY(fx_npy_read_header(data, size, &h));
     FX_TRY(fx_npy_check_size(&h, size));
     FX_TRY(fx_host_array_make(&h.spec, out));
@@ -242,6 +244,7 @@ fx_status fx_npy_parse(const void *data, size_t size, fx_host_array *out) {
 }
 
 fx_status fx_npy_load(const char *path, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_npy_load: out"));
     fx_file_map map;
     *out = (fx_host_array){.data = NULL};
     FX_TRY(fx_file_map_open(path, &map));
@@ -281,10 +284,12 @@ fx_status fx_npy_write_header(const fx_spec *spec, char buf[FX_NPY_HEADER_SIZE],
 }
 
 fx_status fx_npy_save(const char *path, const fx_spec *spec, const void *data) {
+    FX_TRY(fx_need(spec, "fx_npy_save: spec"));
     char header[FX_NPY_HEADER_SIZE];
     size_t length, bytes;
-    FX_TRY(fx_npy_write_header(spec, header, &length));
     FX_TRY(fx_spec_bytes(spec, &bytes));
+    FX_TRY(fx_need_bytes(data, bytes, "fx_npy_save: data"));
+    FX_TRY(fx_npy_write_header(spec, header, &length));
     fx_file_writer w;
     FX_TRY(fx_file_begin(path, &w));
     fx_status status = fx_file_write(&w, header, length);

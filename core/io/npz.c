@@ -68,6 +68,7 @@ static fx_status list_entries(fx_npz *npz) {
 }
 
 fx_status fx_npz_open(const char *path, fx_npz **out) {
+    FX_TRY(fx_need(out, "fx_npz_open: out"));
     *out = NULL;
     fx_file_map map; /* gives the system's own errors, and refuses what is no file */
     FX_TRY(fx_file_map_open(path, &map));
@@ -110,11 +111,11 @@ void fx_npz_close(fx_npz *npz) {
 }
 
 size_t fx_npz_count(const fx_npz *npz) {
-    return npz->count;
+    return npz ? npz->count : 0;
 }
 
 const char *fx_npz_name(const fx_npz *npz, size_t i) {
-    return i < npz->count ? npz->names[i] : NULL;
+    return npz && i < npz->count ? npz->names[i] : NULL;
 }
 
 /* Reads exactly n bytes; libzip checks the CRC at the end of the entry. */
@@ -176,7 +177,10 @@ static fx_status read_entry(fx_npz *npz, size_t i, fx_host_array *out) {
 }
 
 fx_status fx_npz_read(fx_npz *npz, const char *name, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_npz_read: out"));
     *out = (fx_host_array){.data = NULL};
+    FX_TRY(fx_need(npz, "fx_npz_read: npz"));
+    FX_TRY(fx_need(name, "fx_npz_read: name"));
     for (size_t i = 0; i < npz->count; i++)
         if (strcmp(npz->names[i], name) == 0) {
             fx_status status = read_entry(npz, i, out);
@@ -255,6 +259,9 @@ static fx_status write_archive(zip_t *zip, zip_source_t *memory, const char *pat
 }
 
 fx_status fx_npz_write(const char *path, const fx_named_tensor *tensors, size_t n) {
+    FX_TRY(fx_need(path, "fx_npz_write: path"));
+    if (n)
+        FX_TRY(fx_need(tensors, "fx_npz_write: tensors"));
     if (n == 0) /* libzip makes no empty archive; its bytes are known */
         return fx_file_replace(path, "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);
     unsigned char **entries = calloc(n, sizeof *entries);
@@ -291,12 +298,14 @@ static fx_status no_libzip(void) {
 }
 
 fx_status fx_npz_open(const char *path, fx_npz **out) {
+    FX_TRY(fx_need(out, "fx_npz_open: out"));
     (void)path;
     *out = NULL;
     return no_libzip();
 }
 
 fx_status fx_npz_read(fx_npz *npz, const char *name, fx_host_array *out) {
+    FX_TRY(fx_need(out, "fx_npz_read: out"));
     (void)npz;
     (void)name;
     *out = (fx_host_array){.data = NULL};

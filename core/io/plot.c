@@ -47,6 +47,7 @@ static fx_status copy_text(const char **text) {
 }
 
 fx_status fx_plot_create(const fx_plot_options *options, fx_plot **out) {
+    FX_TRY(fx_need(out, "fx_plot_create: out"));
     fx_plot_options o = FX_PLOT_OPTIONS_INIT;
     *out = NULL;
     FX_TRY(fx_options_take(&o, sizeof o, options, "fx_plot_options"));
@@ -81,10 +82,11 @@ void fx_plot_destroy(fx_plot *p) {
 }
 
 fx_status fx_plot_add(fx_plot *p, const char *name, const double *x, const double *y, size_t n) {
+    FX_TRY(fx_need(p, "fx_plot_add: plot"));
     size_t bytes;
     if (n && !y)
         return fx_fail(FX_INVALID_ARGUMENT, "plot: %zu points without y values", n);
-    if (!fx_mul_size(n + 1, 2 * sizeof *y, &bytes))
+    if (n == SIZE_MAX || !fx_mul_size(n + 1, 2 * sizeof *y, &bytes))
         return fx_fail(FX_INVALID_ARGUMENT, "plot: too many points");
     series *items = realloc(p->items, (p->count + 1) * sizeof *items);
     if (!items)
@@ -242,11 +244,13 @@ static void draw_legend(const fx_plot *p, const axes *a, fx_image *image) {
 }
 
 fx_status fx_plot_render(const fx_plot *p, fx_image *out) {
+    FX_TRY(fx_need(out, "fx_plot_render: out"));
+    *out = (fx_image){.data = NULL};
+    FX_TRY(fx_need(p, "fx_plot_render: plot"));
     const fx_plot_options *o = &p->options;
     fx_image image;
     fx_ticks tx, ty;
     axes a = {.scale = 1};
-    *out = (fx_image){.data = NULL};
     FX_TRY(fx_image_make(o->width, o->height, 3, FX_U8, &image));
     fx_raster_fill(&image, 0, 0, o->width, o->height, white);
     int side = o->width < o->height * 8 / 5 ? o->width : o->height * 8 / 5;

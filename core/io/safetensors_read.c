@@ -279,6 +279,9 @@ static fx_status create(fx_safetensors **out) {
 }
 
 fx_status fx_safetensors_parse(const void *data, size_t size, fx_safetensors **out) {
+    FX_TRY(fx_need(out, "fx_safetensors_parse: out"));
+    *out = NULL;
+    FX_TRY(fx_need_bytes(data, size, "fx_safetensors_parse: data"));
     FX_TRY(create(out));
     fx_status status = parse(*out, data, size);
     if (status != FX_OK) {
@@ -289,6 +292,7 @@ fx_status fx_safetensors_parse(const void *data, size_t size, fx_safetensors **o
 }
 
 fx_status fx_safetensors_open(const char *path, fx_safetensors **out) {
+    FX_TRY(fx_need(out, "fx_safetensors_open: out"));
     FX_TRY(create(out));
     fx_safetensors *f = *out;
     fx_status status = fx_file_map_open(path, &f->map);
@@ -310,15 +314,15 @@ void fx_safetensors_close(fx_safetensors *file) {
 }
 
 size_t fx_safetensors_count(const fx_safetensors *file) {
-    return file->n_tensors;
+    return file ? file->n_tensors : 0;
 }
 
 const fx_named_tensor *fx_safetensors_get(const fx_safetensors *file, size_t i) {
-    return i < file->n_tensors ? &file->tensors[i] : NULL;
+    return file && i < file->n_tensors ? &file->tensors[i] : NULL;
 }
 
 const fx_named_tensor *fx_safetensors_find(const fx_safetensors *file, const char *name) {
-    size_t lo = 0, hi = file->n_tensors;
+    size_t lo = 0, hi = file && name ? file->n_tensors : 0;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         const fx_named_tensor *t = &file->tensors[file->by_name[mid]];
@@ -334,6 +338,9 @@ const fx_named_tensor *fx_safetensors_find(const fx_safetensors *file, const cha
 }
 
 fx_status fx_safetensors_read(const fx_safetensors *file, const char *name, const fx_spec *spec, void *dst) {
+    FX_TRY(fx_need(file, "fx_safetensors_read: file"));
+    FX_TRY(fx_need(name, "fx_safetensors_read: name"));
+    FX_TRY(fx_need(spec, "fx_safetensors_read: spec"));
     const fx_named_tensor *t = fx_safetensors_find(file, name);
     char want[128], got[128];
     if (!t)
@@ -345,20 +352,22 @@ fx_status fx_safetensors_read(const fx_safetensors *file, const char *name, cons
         return fx_fail(FX_INVALID_ARGUMENT, "tensor %s; expected %s; the file has %s", FX_QUOTE(name),
                        fx_spec_format(spec, want, sizeof want), fx_spec_format(&t->spec, got, sizeof got));
     if (t->bytes)
+        FX_TRY(fx_need(dst, "fx_safetensors_read: dst"));
+    if (t->bytes)
         memcpy(dst, t->data, t->bytes);
     return FX_OK;
 }
 
 size_t fx_safetensors_metadata_count(const fx_safetensors *file) {
-    return file->n_metadata;
+    return file ? file->n_metadata : 0;
 }
 
 fx_text_pair fx_safetensors_metadata_get(const fx_safetensors *file, size_t i) {
-    return i < file->n_metadata ? file->metadata[i] : (fx_text_pair){NULL, NULL};
+    return file && i < file->n_metadata ? file->metadata[i] : (fx_text_pair){NULL, NULL};
 }
 
 const char *fx_safetensors_metadata(const fx_safetensors *file, const char *key) {
-    for (size_t i = 0; i < file->n_metadata; i++)
+    for (size_t i = 0; file && key && i < file->n_metadata; i++)
         if (strcmp(file->metadata[i].key, key) == 0)
             return file->metadata[i].value;
     return NULL;

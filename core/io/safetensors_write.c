@@ -107,6 +107,8 @@ static fx_status write_file(const char *path, const char *text, const fx_named_t
         const void *data = t->data;
         if (!data && t->bytes)
             status = options->fetch(options->user, order[i], &data);
+        if (status == FX_OK)
+            status = fx_need_bytes(data, t->bytes, "fx_safetensors_write: what fetch gave");
         if (status == FX_OK && t->bytes)
             status = fx_file_write(&w, data, t->bytes);
     }
@@ -133,6 +135,10 @@ fx_status fx_safetensors_write(const char *path, const fx_named_tensor *tensors,
                                size_t m, const fx_safetensors_options *options) {
     fx_safetensors_options opt = FX_SAFETENSORS_OPTIONS_INIT;
     FX_TRY(fx_options_take(&opt, sizeof opt, options, "fx_safetensors_options"));
+    if (n)
+        FX_TRY(fx_need(tensors, "fx_safetensors_write: tensors"));
+    if (m)
+        FX_TRY(fx_need(metadata, "fx_safetensors_write: metadata"));
     for (size_t i = 0; i < n; i++)
         FX_TRY(check_tensor(&tensors[i], opt.fetch != NULL));
     fx_status status;

@@ -104,7 +104,8 @@ typedef struct fx_spec {
     ((fx_spec){(dt), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define FX_SPEC0(dt) ((fx_spec){(dt), 0, {0}})
 
-/* Number of elements, 1 for a scalar; -1 when the product overflows int64_t or the rank is not one. */
+/* Number of elements, 1 for a scalar; -1 when the product overflows int64_t, a dimension is negative or the
+ * rank is not one. */
 FX_API int64_t fx_spec_count(const fx_spec *spec);
 FX_API bool fx_spec_equal(const fx_spec *a, const fx_spec *b);
 /* Writes "f32[2,3]" into buf (always terminated when size > 0; "?" for NULL) and returns buf. */
