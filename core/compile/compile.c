@@ -8,6 +8,7 @@
 #include "core/compile/emit.h"
 #include "core/compile/fuse_graph.h"
 #include "core/compile/prepare.h"
+#include "core/compile/repeat.h"
 #include "core/kernel/dialect.h"
 #include "core/kernel/text.h"
 
@@ -154,6 +155,7 @@ static fx_status build(fx_builder *b, fx_graph *g, fx_arena *scratch) {
     FX_TRY(make_buffers(b, g));
     if (fx_dump_has("groups"))
         dump_groups(b);
+    b->repeats = b->opt->no_repeats ? NULL : fx_repeats_create(scratch, &b->fusion->values);
     FX_TRY(emit_groups(b, scratch));
     p->n_param = g->n_param;
     p->n_result = g->n_result;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/compile/dump.h"
+#include "core/compile/repeat.h"
 #include "core/kernel/dialect.h"
 
 #define GROW(arena, ptr, n, cap)                                              \
@@ -258,6 +259,9 @@ fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
         return fx_emit_control(b, g);
     fx_arena arena;
     fx_emit e;
+    fx_status st;
+    if (fx_repeat(b->repeats, b, g, &st))
+        return st;
     fx_emit_begin(&e, b, g, &arena);
     const fx_schedule *s = &fx_schedule_pointwise;
     for (int i = 0; fx_schedules[i]; i++)
@@ -266,9 +270,11 @@ fx_status fx_emit_group(fx_builder *b, const fx_group *g) {
             break;
         }
     e.schedule = s->name;
-    fx_status st = s->emit(&e, g);
+    st = s->emit(&e, g);
     if (st == FX_OK)
         st = fx_emit_kernel(&e, g);
+    if (st == FX_OK)
+        fx_repeat_record(b->repeats, b);
     fx_arena_finish(&arena);
     return st;
 }

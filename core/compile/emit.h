@@ -10,6 +10,7 @@ typedef struct fx_builder {
     fx_fusion *fusion;
     const fx_lower_options *opt;
     int cap_buffer, cap_kernel, cap_step;
+    struct fx_repeats *repeats; /* NULL: every group is lowered anew */
 } fx_builder;
 
 int fx_builder_buffer(fx_builder *b, fx_buffer_kind kind, const fx_spec *spec); /* -1: out of memory */

@@ -87,6 +87,7 @@ typedef struct fx_lower_options {
     bool no_fusion;
     bool body; /* of control flow: parameters and results may start at any element, not at a multiple of 16 bytes */
     fx_contract_choice contract;
+    bool no_repeats; /* lowers each group anew, also one like another: gives the same program; for tests */
 } fx_lower_options;
 
 /* graph -> program for a device: simplify, cse, dce, fuse, schedule, render. The graph is finished.

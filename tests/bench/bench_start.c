@@ -16,7 +16,7 @@
 enum { MOST = 16 };
 
 typedef struct times {
-    double open, trace, compile, first_run;
+    double open, trace, compile, cpu, first_run;
     int cached, distinct;
 } times;
 
@@ -64,6 +64,7 @@ static void measure(vit_step *s, const char *uri, bool run, int to) {
     vit_step_open(s, d);
     t.trace = s->trace_seconds;
     t.compile = s->compile_seconds;
+    t.cpu = s->compile_cpu;
     OK(fx_exec_stats(s->exec, &e));
     t.cached = e.cached_kernels;
     t.distinct = e.distinct_kernels;
@@ -84,13 +85,14 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static void show(const times *t, int i, bool json, bool run, bool last) {
     if (json) {
-        printf("  {\"open\": %.4f, \"trace\": %.4f, \"compile\": %.4f, \"driver\": ", t->open, t->trace, t->compile);
+        printf("  {\"open\": %.4f, \"trace\": %.4f, \"compile\": %.4f, \"compile_cpu\": %.4f, \"driver\": ", t->open,
+               t->trace, t->compile, t->cpu);
         run ? printf("%.4f", t->first_run) : printf("null");
         printf(", \"cached_kernels\": %d, \"distinct_kernels\": %d}%s\n", t->cached, t->distinct, last ? "" : ",");
         return;
     }
-    printf("process %d: open %.3f s, trace %.3f s, compile %.3f s (%d of %d kernels from the cache)", i + 1, t->open,
-           t->trace, t->compile, t->cached, t->distinct);
+    printf("process %d: open %.3f s, trace %.3f s, compile %.3f s, %.3f s of CPU (%d of %d kernels from the cache)",
+           i + 1, t->open, t->trace, t->compile, t->cpu, t->cached, t->distinct);
     run ? printf(", first run beyond the second %.3f s\n", t->first_run) : printf("\n");
 }
 
