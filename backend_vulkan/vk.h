@@ -114,8 +114,8 @@ struct fx_bdevice {
     const vk_gpu *gpu;
     VkDevice handle;
     struct VolkDeviceTable vk;
-    PFN_vkSetDebugUtilsObjectNameEXT set_name; /* these three: NULL when names are off */
-    PFN_vkCmdBeginDebugUtilsLabelEXT begin_label;
+    PFN_vkSetDebugUtilsObjectNameEXT set_name;    /* NULL when names are off */
+    PFN_vkCmdBeginDebugUtilsLabelEXT begin_label; /* these two: also NULL under the validation layer */
     PFN_vkCmdEndDebugUtilsLabelEXT end_label;
 
     pthread_mutex_t queue_lock; /* the queues, next, waited, recent, lost_text */

@@ -144,10 +144,14 @@ static fx_status create_device(fx_bdevice *d) {
                                g->info.name, fx_vk_result_name(r));
     }
     volkLoadDeviceTable(&d->vk, d->handle);
-    if (d->instance->names) {
+    if (d->instance->names)
+        d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)vkGetDeviceProcAddr(d->handle, "vkSetDebugUtilsObjectNameEXT");
+    /* No labels under the validation layer: it keeps those of all devices in one table, from which 1.3.239 erases
+     * without a lock when a command buffer goes, so that two devices on two threads crash in it. A table that stays
+     * empty is safe. */
+    if (d->instance->names && !d->instance->settings.validate) {
         PFN_vkVoidFunction begin = vkGetDeviceProcAddr(d->handle, "vkCmdBeginDebugUtilsLabelEXT");
         PFN_vkVoidFunction end = vkGetDeviceProcAddr(d->handle, "vkCmdEndDebugUtilsLabelEXT");
-        d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)vkGetDeviceProcAddr(d->handle, "vkSetDebugUtilsObjectNameEXT");
         d->begin_label = end ? (PFN_vkCmdBeginDebugUtilsLabelEXT)begin : NULL;
         d->end_label = (PFN_vkCmdEndDebugUtilsLabelEXT)end;
     }

@@ -16,7 +16,7 @@
 #include "tests/cases/device.h"
 #include "tests/gen.h"
 
-enum { MOST_FAILURES = 5, THREADS = 1 };
+enum { MOST_FAILURES = 5, THREADS = 2 };
 
 typedef struct job {
     int executor; /* of each thread's device set */

@@ -536,6 +536,48 @@ START_TEST(all_devices_work_side_by_side) {
 }
 END_TEST
 
+enum { RECORDERS = 4, RECORDINGS = 1000 };
+
+typedef struct recorder {
+    fx_bdevice *d;
+    fx_mem mem;
+    bool good;
+} recorder;
+
+static void *record_often(void *user) {
+    recorder *r = user;
+    r->good = true;
+    for (uint32_t i = 0; i < RECORDINGS && r->good; i++) {
+        fx_cmds *c = NULL;
+        r->good = vk->cmds_begin(r->d, &c) == FX_OK && vk->cmds_label(c, "fill") == FX_OK &&
+                  vk->cmds_fill(c, &r->mem, 0, 256, i) == FX_OK && vk->cmds_end(c) == FX_OK;
+        vk->cmds_destroy(c);
+    }
+    return NULL;
+}
+
+/* What the driver and its layers keep for a whole instance must bear devices on several threads. */
+START_TEST(devices_on_threads_of_their_own_record_at_once) {
+    recorder r[RECORDERS];
+    pthread_t threads[RECORDERS];
+    if (!device_infos[_i].usable)
+        return;
+    for (int i = 0; i < RECORDERS; i++) {
+        OK(vk->open(_i, NULL, &dev, &caps));
+        r[i] = (recorder){dev, alloc(256, FX_MEM_DEVICE), false};
+    }
+    for (int i = 0; i < RECORDERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, record_often, &r[i]), 0);
+    for (int i = 0; i < RECORDERS; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_msg(r[i].good, "thread %d could not record", i);
+        vk->mem_free(r[i].d, &r[i].mem);
+        vk->close(r[i].d);
+    }
+    dev = NULL;
+}
+END_TEST
+
 START_TEST(validation_stayed_silent) {
     ck_assert_int_eq(validation_messages(), 0);
 }
@@ -559,6 +601,7 @@ int main(void) {
     tcase_add_loop_test(c, numbers_keep_nan_infinity_and_sign_of_zero, 0, n_devices);
     tcase_add_loop_test(c, threads_upload_while_another_submits, 0, n_devices);
     tcase_add_test(c, all_devices_work_side_by_side);
+    tcase_add_loop_test(c, devices_on_threads_of_their_own_record_at_once, 0, n_devices);
     tcase_add_test(c, validation_stayed_silent);
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);
