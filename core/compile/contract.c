@@ -37,6 +37,11 @@ fx_kx *fx_tile_col(fx_tile *t, fx_kx *b, fx_kx *depth, fx_kx *col) {
 
 void fx_tile_fma(fx_tile *t, fx_kx *acc, fx_kx *x, fx_kx *y) {
     fx_kir *k = &t->e->k;
+    if (fx_dtype_is_float(t->c.out)) { /* the product first, in the order of the operands, then the sum */
+        fx_kx *in[3] = {t->swap ? y : x, t->swap ? x : y, acc};
+        fx_k_set(k, acc, fx_k_fn(k, "fma", t->c.out, 3, in));
+        return;
+    }
     fx_kx *p = t->swap ? fx_k_op2(k, FX_OP_mul, t->c.out, y, x) : fx_k_op2(k, FX_OP_mul, t->c.out, x, y);
     fx_k_set(k, acc, fx_k_op2(k, FX_OP_add, t->c.out, acc, p));
 }
@@ -170,6 +175,17 @@ int64_t fx_tile_stride(const fx_tile *t, bool of_rows, fx_tile_axis axis) {
         stride = 0;
     probe_end(p);
     return stride < 0 ? -stride : stride;
+}
+
+bool fx_tile_plain(const fx_tile *t, bool of_rows) {
+    probe *p = probe_begin(t, of_rows, 1, 1);
+    if (!p)
+        return false;
+    ask(p, of_rows, p->across, p->depth);
+    const fx_kstmt *only = p->e.k.body.first;
+    bool yes = only && !only->next && only->kind == FX_KS_LET && only->x->kop == FX_K_LOAD && p->e.lo.status == FX_OK;
+    probe_end(p);
+    return yes;
 }
 
 bool fx_tile_cols_contiguous(const fx_tile *t) {

@@ -37,7 +37,9 @@ typedef enum fx_tile_axis { FX_TILE_DEPTH, FX_TILE_ACROSS } fx_tile_axis;
 int fx_tile_width(const fx_tile *t, bool of_rows, fx_tile_axis axis);
 /* Distance in memory of neighbours along the axis, of the operand's widest load; 0 when unknown. */
 int64_t fx_tile_stride(const fx_tile *t, bool of_rows, fx_tile_axis axis);
-/* The same for the product's own element: columns (else rows) are neighbours in memory. */
+/* Is an operand's element one load and nothing else? */
+bool fx_tile_plain(const fx_tile *t, bool of_rows);
+/* Are columns (else rows) of the product's own element neighbours in memory? */
 bool fx_tile_cols_contiguous(const fx_tile *t);
 
 #endif

@@ -34,6 +34,7 @@ extern const fx_schedule fx_schedule_row;
 extern const fx_schedule fx_schedule_arg_reduce;
 extern const fx_schedule fx_schedule_cumulative;
 extern const fx_schedule fx_schedule_scatter;
+extern const fx_schedule fx_schedule_contract_panels;
 extern const fx_schedule fx_schedule_contract_subgroup;
 extern const fx_schedule fx_schedule_contract_shared;
 extern const fx_schedule fx_schedule_contract;

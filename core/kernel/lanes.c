@@ -105,7 +105,7 @@ static bool statement_varies(fx_lanes *l, const fx_kstmt *s) {
 }
 
 bool fx_lanes_early(const fx_lanes *l, const fx_kstmt *s) {
-    if (s->kind == FX_KS_COMMENT)
+    if (s->kind == FX_KS_COMMENT || (s->kind == FX_KS_MUT && !s->x->pinned))
         return true;
     if (s->kind == FX_KS_LOADV)
         return !l->k->args[s->arg].writes && !s->x->pinned;
