@@ -1,5 +1,6 @@
-/* vulkan_device.h - for tests of the Vulkan backend: finds it in the registry and runs a test for each
- * device. Devices do not survive fork, so these programs use CK_NOFORK. */
+/* vulkan_device.h - for tests of compiled kernels: finds the Vulkan backend in the registry, or the one that
+ * FX_TEST_BACKEND names, and runs a test for each device. Devices do not survive fork, so these programs use CK_NOFORK.
+ */
 #ifndef FX_TESTS_VULKAN_DEVICE_H
 #define FX_TESTS_VULKAN_DEVICE_H
 
@@ -23,9 +24,10 @@ __attribute__((weak)) int fx_vulkan_validation_messages(void);
 
 /* Number of usable devices; prints why when there is none. Unusable ones are printed and left out. */
 static inline int find_vulkan(void) {
-    const char *reason = "the build has no Vulkan backend";
+    const char *reason = "the build has no such backend", *name = getenv("FX_TEST_BACKEND");
+    name = name && *name ? name : "vulkan";
     for (int i = 0; i < fx_backend_registry_count; i++)
-        if (strcmp(fx_backend_registry[i].name, "vulkan") == 0)
+        if (strcmp(fx_backend_registry[i].name, name) == 0)
             vk = fx_backend_registry[i].get(&reason);
     if (vk && vk->enumerate(device_infos, MOST_DEVICES, &n_devices, &reason) != FX_OK)
         reason = fx_last_error();
@@ -33,12 +35,12 @@ static inline int find_vulkan(void) {
         n_devices = MOST_DEVICES;
     int usable = 0;
     for (int i = 0; i < n_devices; i++) {
-        printf("vulkan:%d %s, %s%s%s\n", i, device_infos[i].name, device_infos[i].driver,
+        printf("%s:%d %s, %s%s%s\n", name, i, device_infos[i].name, device_infos[i].driver,
                device_infos[i].usable ? "" : ", not usable: ", device_infos[i].reason);
         usable += device_infos[i].usable;
     }
     if (!usable)
-        printf("SKIPPED: no Vulkan device: %s\n", reason ? reason : "none usable");
+        printf("SKIPPED: no %s device: %s\n", name, reason ? reason : "none usable");
     return usable;
 }
 
