@@ -14,7 +14,7 @@ enum { PATH_SIZE = 4096, LOG_SIZE = 2500, MOST_WORDS = 48 };
 
 static const char *const flags[] = {"-O3",           "-std=gnu11",       "-fPIC",           "-shared",
                                     "-nostartfiles", "-s",               "-w",              "-pipe",
-                                    "-fwrapv",       "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
+                                          "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
                                     "-fno-strict-aliasing"};
 enum { N_FLAGS = sizeof flags / sizeof *flags };
 

@@ -14,7 +14,31 @@
 
 #define FLOATS (FX_BIT(FX_F16) | FX_BIT(FX_BF16) | FX_BIT(FX_F32))
 
+#define SIGNED (FX_BIT(FX_S8) | FX_BIT(FX_S16) | FX_BIT(FX_S32) | FX_BIT(FX_S64))
+
+/* Data wraps: signed arithmetic is done on the unsigned partner. (-fwrapv would do it too, but then indices count as
+ * wrapping, and gcc 12 keeps the sums of a product in memory: 30 instead of 126 GFLOP/s.) */
 static const fx_dialect_fn own[] = {
+    {"iadd", SIGNED, "$T($U($0) + $U($1))", NULL, NULL},
+    {"isub", SIGNED, "$T($U($0) - $U($1))", NULL, NULL},
+    {"imul", SIGNED, "$T($U($0) * $U($1))", NULL, NULL},
+    {"ineg", SIGNED, "$T(-$U($0))", NULL, NULL},
+    {"idiv", SIGNED, NULL,
+     "$T fx_idiv_$S($T x, $T y) {\n"
+     "    $T d = y == $T(0) || y == $T(-1) ? $T(1) : y;\n"
+     "    return y == $T(0) ? $T(-1) : y == $T(-1) ? $T(-$U(x)) : x / d;\n"
+     "}",
+     NULL},
+    {"ipow", SIGNED, NULL,
+     "$T fx_ipow_$S($T x, $T y) {\n"
+     "    if (y < $T(0)) return x == $T(1) ? $T(1) : x == $T(-1) ? ((y & $T(1)) != $T(0) ? $T(-1) : $T(1)) : $T(0);\n"
+     "    $U r = $U(1), p = $U(x);\n"
+     "    for (; y != $T(0); y >>= 1, p *= p) r *= (y & $T(1)) != $T(0) ? p : $U(1);\n"
+     "    return $T(r);\n"
+     "}",
+     NULL},
+    {"shl", SIGNED, NULL,
+     "$T fx_shl_$S($T x, $T y) { return y >= $T(0) && y < $T($W) ? $T($U(x) << (int(y) & ($W - 1))) : $T(0); }", NULL},
     {"fma", FLOATS, "fx_fma32($0, $1, $2)", NULL, NULL},
     {"fma", FX_BIT(FX_F64), "fx_fma64($0, $1, $2)", NULL, NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -49,8 +73,8 @@ static const char prelude[] =
     "static inline int bitfieldExtract(int x, int at, int n) { return (int)((uint)x << (32 - at - n)) >> (32 - n); }\n"
     "static inline int bitCount(uint x) { return __builtin_popcount(x); }\n"
     "static inline int findMSB(uint x) { return x ? 31 - __builtin_clz(x) : -1; }\n"
-    "static inline int fx_iabs(int x) { return x < 0 ? -x : x; }\n"
-    "static inline int64_t fx_labs(int64_t x) { return x < 0 ? -x : x; }\n"
+    "static inline int fx_iabs(int x) { return x < 0 ? (int)-(uint)x : x; }\n"
+    "static inline int64_t fx_labs(int64_t x) { return x < 0 ? (int64_t)-(uint64_t)x : x; }\n"
     "static inline int fx_isgn(int x) { return (x > 0) - (x < 0); }\n"
     "static inline int64_t fx_lsgn(int64_t x) { return (x > 0) - (x < 0); }\n"
     "#define abs(x) _Generic((x), float: __builtin_fabsf, double: __builtin_fabs, int64_t: fx_labs, default: fx_iabs)(x)\n"
