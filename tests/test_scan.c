@@ -1,5 +1,5 @@
 /* test_scan.c - cumulative ops, scatter, sort and top_k against the evaluator: lengths on and off the parts that lines
- * are cut into, repeated and out-of-range indices, windows of every sort. ctest: timeout 300, vector widths */
+ * are cut into, repeated and out-of-range indices, windows of every sort. ctest: timeout 300, vector widths, on cpu */
 #include "rows_support.h"
 
 static test_device devices[MOST_DEVICES];

@@ -4,7 +4,8 @@
 # in a comment what ctest should know: "ctest: slow" gives the label slow (over 10 s), "ctest:
 # timeout N" a limit in seconds other than 300 (1800 for slow ones), "ctest: serial" runs it alone.
 # "ctest: vector widths" adds short runs, with the argument "brief", at each vector width of lavapipe, which
-# decides its subgroup size (LP_NATIVE_VECTOR_WIDTH 128, 256, 512: 4, 8, 16).
+# decides its subgroup size (LP_NATIVE_VECTOR_WIDTH 128, 256, 512: 4, 8, 16). "on cpu" adds a run, NAME_cpu, on
+# the native CPU device alone.
 # A program that can't try anything, since no device is there, ends with status 77: ctest counts it
 # as skipped, and tools/test fails when there are skips though drivers were found.
 # Tests write caches only below the build folder, and run with Vulkan validation where the
@@ -52,7 +53,7 @@ foreach(source ${sources})
     endif()
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  file(STRINGS ${source} marks REGEX "ctest: (slow|serial|timeout|vector)")
+  file(STRINGS ${source} marks REGEX "ctest: (slow|serial|timeout|vector|on cpu)")
   set(timeout 300)
   if("${marks}" MATCHES "ctest: slow")
     set_property(TEST ${name} APPEND PROPERTY LABELS slow)
@@ -75,6 +76,14 @@ foreach(source ${sources})
       set_property(TEST ${name}_${width} PROPERTY ENVIRONMENT ${FX_TEST_ENVIRONMENT} CK_TIMEOUT_MULTIPLIER=20
                    LP_NATIVE_VECTOR_WIDTH=${width})
     endforeach()
+  endif()
+  if("${marks}" MATCHES "on cpu" AND "cpu" IN_LIST FX_BACKENDS)
+    add_test(NAME ${name}_cpu COMMAND ${name} brief)
+    set_property(TEST ${name}_cpu PROPERTY TIMEOUT 1200)
+    set_property(TEST ${name}_cpu PROPERTY LABELS slow)
+    set_property(TEST ${name}_cpu PROPERTY SKIP_RETURN_CODE 77)
+    set_property(TEST ${name}_cpu PROPERTY ENVIRONMENT ${FX_TEST_ENVIRONMENT} CK_TIMEOUT_MULTIPLIER=20
+                 FX_TEST_BACKEND=cpu FORNAX_VISIBLE_DEVICES=cpu:0)
   endif()
 endforeach()
 
