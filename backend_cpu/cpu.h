@@ -3,7 +3,8 @@
  * Kernels are C texts that the system's compiler makes into shared objects (cpu_compile.c), found again in the disk cache
  * (cpu_cache.c). One thread of the device executes submissions in order (cpu_queue.c) and splits each command over the
  * pool's threads (cpu_pool.c). Device memory is host memory: an address is a pointer. Submissions are numbered from 1;
- * the number is the ticket. Locks: queue.lock alone, never held while a kernel runs or is compiled. */
+ * the number is the ticket. Locks: queue.lock and recent_lock, never one inside the
+ * other, nor held while a kernel runs or is compiled. */
 #ifndef FX_BACKEND_CPU_CPU_H
 #define FX_BACKEND_CPU_CPU_H
 
@@ -18,6 +19,7 @@
 enum {
     CPU_CC_WORDS = 8,     /* words of FORNAX_CC: launcher, compiler, options */
     CPU_MAX_THREADS = 256,
+    CPU_RECENT = 256,     /* kernels that stay loaded for the next who asks for them */
     CPU_SYMBOL = 36       /* "k_", 32 hexadecimal digits, terminator */
 };
 
@@ -98,6 +100,18 @@ typedef struct cpu_injection { /* FORNAX_INJECT: the N-th allocation or compilat
     uint64_t oom, compile;
 } cpu_injection;
 
+/* A loaded shared object; closed with its last kernel. */
+typedef struct cpu_object {
+    void *handle;
+    atomic_int users;
+} cpu_object;
+
+typedef struct cpu_recent { /* a user of its object */
+    fx_cache_key key;
+    cpu_entry entry;
+    cpu_object *object;
+} cpu_recent;
+
 struct fx_bdevice {
     cpu_compiler compiler;
     uint64_t features;       /* of the processor, in cache keys */
@@ -109,15 +123,12 @@ struct fx_bdevice {
     pid_t process; /* threads do not survive fork */
     cpu_pool *pool;
     cpu_queue queue;
+    pthread_mutex_t recent_lock; /* the two below */
+    cpu_recent recent[CPU_RECENT];
+    unsigned n_recent; /* ever noted; the oldest is overwritten */
     atomic_uint_fast64_t allocated, peak, n_allocs, n_compiles;
     cpu_injection inject;
 };
-
-/* A loaded shared object; closed with its last kernel. */
-typedef struct cpu_object {
-    void *handle;
-    atomic_int users;
-} cpu_object;
 
 struct fx_kernel {
     cpu_entry entry;
@@ -137,6 +148,7 @@ fx_status fx_cpu_range_check(const fx_mem *mem, uint64_t offset, uint64_t bytes,
 /* ---- cpu_kernel.c: kernels from sources ---- */
 fx_status fx_cpu_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *sources, fx_kernel **out, int *cached);
 void fx_cpu_kernel_destroy(fx_bdevice *d, fx_kernel *k);
+void fx_cpu_recent_finish(fx_bdevice *d);
 
 /* ---- cpu_compile.c: a translation unit ---- */
 typedef struct cpu_text { /* a kernel to compile: its key names its function, "k_" and the key in hexadecimal */

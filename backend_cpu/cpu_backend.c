@@ -65,6 +65,8 @@ static void close_device(fx_bdevice *d) {
     fx_cpu_queue_finish(d);
     if (ours)
         fx_cpu_pool_destroy(d->pool);
+    fx_cpu_recent_finish(d);
+    pthread_mutex_destroy(&d->recent_lock);
     if (d->cache_dir && atomic_load(&d->cache_grown))
         fx_cache_prune(d->cache_dir);
     fx_cpu_compiler_finish(&d->compiler);
@@ -81,6 +83,7 @@ static fx_status open_device(int index, const char *cache_dir, fx_bdevice **out,
         return fx_backend_fail(FX_OUT_OF_MEMORY, "host memory: no room to open device cpu:0; free memory");
     char name[sizeof d->info.name];
     d->process = getpid();
+    pthread_mutex_init(&d->recent_lock, NULL);
     fx_status st = fx_cpu_queue_init(&d->queue);
     if (st != FX_OK) {
         free(d);

@@ -1,5 +1,5 @@
-/* cpu_kernel.c - kernels from their texts: those in the disk cache are loaded, the others compiled, several to a
- * translation unit and several units at once. Either all kernels of a call are made or none. */
+/* cpu_kernel.c - kernels from their texts: those made lately are still loaded, those in the disk cache are loaded, the
+ * others compiled, several to a translation unit and several units at once. Either all kernels of a call are made or none. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ typedef struct item {
     cpu_text text;
     cpu_object *object;
     cpu_entry entry;
-    int unit; /* -1: found in the cache */
+    enum { ITEM_MISSING, ITEM_RECENT, ITEM_CACHED } state; /* where it was found */
 } item;
 
 typedef struct unit {
@@ -90,6 +90,39 @@ static bool resolve(item *it, cpu_object *o) {
     return true;
 }
 
+/* ---- kernels of this device that were made lately ---- */
+
+static bool find_recent(fx_bdevice *d, item *it) {
+    bool found = false;
+    pthread_mutex_lock(&d->recent_lock);
+    for (unsigned i = 0; i < CPU_RECENT && !found; i++) {
+        const cpu_recent *r = &d->recent[i];
+        if (!r->object || r->key.lo != it->text.key.lo || r->key.hi != it->text.key.hi)
+            continue;
+        it->entry = r->entry;
+        it->object = r->object;
+        atomic_fetch_add(&r->object->users, 1);
+        found = true;
+    }
+    pthread_mutex_unlock(&d->recent_lock);
+    return found;
+}
+
+static void note_recent(fx_bdevice *d, const item *it) {
+    atomic_fetch_add(&it->object->users, 1);
+    pthread_mutex_lock(&d->recent_lock);
+    cpu_recent *r = &d->recent[d->n_recent++ % CPU_RECENT];
+    cpu_object *old = r->object;
+    *r = (cpu_recent){it->text.key, it->entry, it->object};
+    pthread_mutex_unlock(&d->recent_lock);
+    object_drop(old);
+}
+
+void fx_cpu_recent_finish(fx_bdevice *d) {
+    for (unsigned i = 0; i < CPU_RECENT; i++)
+        object_drop(d->recent[i].object);
+}
+
 /* ---- the disk cache ---- */
 
 typedef struct opened {
@@ -98,12 +131,15 @@ typedef struct opened {
 } opened;
 
 static void look_up(batch *b) {
-    opened *list = b->d->cache_dir ? calloc((size_t)b->n_items, sizeof *list) : NULL;
     int n = 0;
+    for (int i = 0; i < b->n_items; i++)
+        if (find_recent(b->d, &b->items[i]))
+            b->items[i].state = ITEM_RECENT;
+    opened *list = b->d->cache_dir ? calloc((size_t)b->n_items, sizeof *list) : NULL;
     for (int i = 0; list && i < b->n_items; i++) {
         fx_cache_key file;
         int at = 0;
-        if (!fx_cpu_cache_find(b->d, b->items[i].text.key, &file))
+        if (b->items[i].state != ITEM_MISSING || !fx_cpu_cache_find(b->d, b->items[i].text.key, &file))
             continue;
         while (at < n && (list[at].file.lo != file.lo || list[at].file.hi != file.hi))
             at++;
@@ -113,7 +149,7 @@ static void look_up(batch *b) {
             free(path);
         }
         if (list[at].object && resolve(&b->items[i], list[at].object))
-            b->items[i].unit = -1;
+            b->items[i].state = ITEM_CACHED;
     }
     for (int i = 0; i < n; i++)
         object_drop(list[i].object);
@@ -135,7 +171,7 @@ static fx_status make_units(batch *b, int processors) {
     if (!missing)
         return no_memory();
     for (int i = 0; i < b->n_items; i++)
-        if (b->items[i].unit >= 0) {
+        if (b->items[i].state == ITEM_MISSING) {
             missing[n++] = &b->items[i];
             bytes += b->items[i].text.source->source_bytes;
         }
@@ -285,14 +321,17 @@ fx_status fx_cpu_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *so
     }
     for (int i = 0; i < n && st == FX_OK; i++) {
         st = make_kernel(&sources[i], &b.items[which[i]], &out[i]);
-        found += b.items[which[i]].unit < 0;
+        found += b.items[which[i]].state == ITEM_CACHED || (d->cache_dir && b.items[which[i]].state == ITEM_RECENT);
     }
     for (int i = 0; i < n && st != FX_OK; i++) {
         fx_cpu_kernel_destroy(d, out[i]);
         out[i] = NULL;
     }
-    for (int i = 0; i < b.n_items; i++)
+    for (int i = 0; i < b.n_items; i++) {
+        if (st == FX_OK && b.items[i].state != ITEM_RECENT)
+            note_recent(d, &b.items[i]);
         object_drop(b.items[i].object);
+    }
     for (int i = 0; i < b.n_units && b.units; i++) {
         free(b.units[i].texts);
         free(b.units[i].items);

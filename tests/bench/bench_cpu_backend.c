@@ -62,7 +62,7 @@ static void replay(const char *what, const char *text, uint32_t groups, uint64_t
     cpu->mem_free(dev, &m);
 }
 
-static void compile(int n) {
+static void compile(int n, const char *folder) {
     char(*texts)[400] = calloc((size_t)n, sizeof *texts);
     fx_kernel_source *s = calloc((size_t)n, sizeof *s);
     fx_kernel **k = calloc((size_t)n, sizeof *k);
@@ -80,6 +80,8 @@ static void compile(int n) {
         printf("%d kernels, %d of them from the cache: %.1f ms\n", n, cached, (now() - start) * 1e3);
         for (int i = 0; i < n; i++)
             cpu->kernel_destroy(dev, k[i]);
+        cpu->close(dev); /* closes the kernels that it keeps */
+        must(cpu->open(0, folder, &dev, NULL));
     }
     free(texts);
     free(s);
@@ -107,7 +109,7 @@ int main(int argc, char **argv) {
     replay("add 1 to 256 floats a group", add, 64, 256);
     replay("add 1 to 1024 floats a group", add, 64, 1024);
     replay("add 1 to 1024 floats a group", add, 1024, 1024);
-    compile(argc > 1 ? atoi(argv[1]) : 52);
+    compile(argc > 1 ? atoi(argv[1]) : 52, folder);
     cpu->close(dev);
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) != 0;
