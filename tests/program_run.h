@@ -157,8 +157,8 @@ static inline fx_status run_graph(test_device *t, const fx_graph *g, const fx_lo
                                   void *const *out) {
     fx_program *p;
     FX_TRY(fx_program_create(g, &t->caps, opt, &p));
-    fx_mem a[64], r[64];
-    ck_assert(g->n_param <= 64 && g->n_result <= 64);
+    fx_mem a[256], r[256];
+    ck_assert(g->n_param <= 256 && g->n_result <= 256);
     for (int i = 0; i < g->n_param; i++) {
         uint64_t bytes = fx_device_bytes(&g->params[i]->spec, &t->caps);
         char *tmp = calloc(1, bytes + 1);

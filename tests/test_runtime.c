@@ -110,6 +110,90 @@ START_TEST(a_donated_input_becomes_the_result) {
 }
 END_TEST
 
+static void sum_and_difference(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)t, (void)user;
+    out[0] = fx_add(in[0], in[1]);
+    out[1] = fx_sub(in[0], in[1]);
+}
+
+/* f(x, x). */
+START_TEST(a_donated_input_may_be_passed_twice) {
+    const fx_spec in[] = {FX_SPEC(FX_F32, 3), FX_SPEC(FX_F32, 3)};
+    static const int donate[] = {0, 1};
+    FOR_EACH_DEVICE(d)
+        for (int n = 1; n <= 2; n++) {
+            fx_compile_options opt = FX_COMPILE_OPTIONS_INIT;
+            opt.donate = donate;
+            opt.n_donate = n;
+            fx_exec *e = make(d, sum_and_difference, 2, in, 2, &opt);
+            float y[3];
+            fx_array *x = array(d, in[0], (float[]){1, 2, 3}), *out[2];
+            if (n == 2) { /* donated in two places, one reference to give */
+                ck_assert_int_eq(fx_run(e, (fx_array *[]){x, x}, out), FX_INVALID_ARGUMENT);
+                ck_assert_ptr_nonnull(strstr(fx_last_error(), "fx_array_ref"));
+                fx_array_ref(x);
+            }
+            OK(fx_run(e, (fx_array *[]){x, x}, out));
+            OK(fx_array_read(out[0], y, sizeof y));
+            ck_assert(y[0] == 2 && y[1] == 4 && y[2] == 6);
+            OK(fx_array_read(out[1], y, sizeof y));
+            ck_assert(y[0] == 0 && y[1] == 0 && y[2] == 0);
+            fx_array_unref(out[0]);
+            fx_array_unref(out[1]);
+            fx_exec_destroy(e);
+            fx_memory_stats m;
+            OK(fx_device_memory(d, &m));
+            ck_assert_uint_eq(m.in_use, 0);
+        }
+}
+END_TEST
+
+static void twice_plus_index(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)user;
+    fx_val y = fx_add(fx_mul_c(in[0], 2), fx_iota(t, fx_spec_of(in[0]), 0));
+    out[0] = fx_reduce_sum(y, -1, NULL, false); /* needs an intermediate in the arena */
+    out[1] = fx_add(fx_reverse(y, 1, (int[]){0}), out[0]);
+}
+
+/* each download sees its own upload, with freed arrays' memory taken again at once and no waiting in between. */
+START_TEST(every_download_sees_its_upload) {
+    enum { N = 257, ROUNDS = 300 };
+    fx_spec in = FX_SPEC(FX_S32, N);
+    FOR_EACH_DEVICE(d) {
+        fx_exec *e = make(d, twice_plus_index, 1, &in, 2, NULL);
+        fx_array *last[2] = {NULL, NULL};
+        int32_t x[N], y[N], last_sum = 0;
+        for (int32_t k = 0; k < ROUNDS; k++) {
+            fx_array *a, *out[2];
+            int32_t sum = 0;
+            for (int32_t i = 0; i < N; i++) {
+                x[i] = k * 31 + i;
+                sum += 2 * x[i] + i;
+            }
+            a = array(d, in, x);
+            OK(fx_run(e, &a, out));
+            fx_array_unref(a);
+            if (last[1]) { /* the results before, once more work is queued behind them */
+                OK(fx_array_read(last[1], y, sizeof y));
+                ck_assert_int_eq(y[0], last_sum + 2 * ((k - 1) * 31 + N - 1) + N - 1);
+                ck_assert_int_eq(y[N - 1], last_sum + 2 * (k - 1) * 31);
+            }
+            fx_array_unref(last[0]);
+            fx_array_unref(last[1]);
+            memcpy(last, out, sizeof last);
+            last_sum = sum;
+            if (k % 3 == 0) {
+                OK(fx_array_read(last[0], y, 4));
+                ck_assert_int_eq(y[0], sum);
+            }
+        }
+        fx_array_unref(last[0]);
+        fx_array_unref(last[1]);
+        fx_exec_destroy(e);
+    }
+}
+END_TEST
+
 static void pass_through(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
     (void)user;
     out[0] = out[1] = in[0];
@@ -271,6 +355,8 @@ int main(void) {
     tcase_set_timeout(c, 120);
     tcase_add_test(c, arrays_keep_what_is_written_to_them);
     tcase_add_test(c, a_donated_input_becomes_the_result);
+    tcase_add_test(c, a_donated_input_may_be_passed_twice);
+    tcase_add_test(c, every_download_sees_its_upload);
     tcase_add_test(c, inputs_constants_and_repeats_may_be_results);
     tcase_add_test(c, scan_carries_and_stacks_in_both_directions);
     tcase_add_test(c, while_and_cond_follow_values_on_the_device);

@@ -24,27 +24,42 @@ static fx_kx *guarded(fx_lower *lo, fx_kx *valid, fx_node *n, fx_kx *const *inde
     return fx_k_select(lo->k, valid, fx_lower_node(lo, n, index), otherwise);
 }
 
+/* An operand of a concatenation that the index may fall into, and where it begins. */
+typedef struct part {
+    fx_node *x;
+    int64_t off;
+} part;
+
+/* The element in operands `from` up to `to` (excluded): a tree of selects, for a chain of a hundred nests deeper than drivers'
+ * compilers can follow. */
+static fx_kx *one_of(fx_lower *lo, const part *parts, int from, int to, int dim, fx_kx *const *index) {
+    fx_kir *k = lo->k;
+    if (to - from == 1) {
+        fx_kx *idx[FX_MAX_RANK];
+        const fx_spec *s = &parts[from].x->spec;
+        for (int d = 0; d < s->rank; d++)
+            idx[d] = index[d];
+        idx[dim] = fx_lower_clamp(k, fx_k_addc(k, index[dim], -parts[from].off), s->dims[dim]);
+        return fx_lower_node(lo, parts[from].x, idx);
+    }
+    int middle = from + (to - from) / 2;
+    fx_kx *first = one_of(lo, parts, from, middle, dim, index), *second = one_of(lo, parts, middle, to, dim, index);
+    return fx_k_select(k, fx_k_lt(k, index[dim], fx_k_int(k, parts[middle].off)), first, second);
+}
+
 static fx_kx *concatenate(fx_lower *lo, fx_node *n, fx_kx *const *index) {
     fx_kir *k = lo->k;
-    int dim = (int)FX_GET_INT(n, dim);
-    fx_kx *idx[FX_MAX_RANK], *r = NULL;
-    int64_t off = n->spec.dims[dim];
-    for (int d = 0; d < n->spec.rank; d++)
-        idx[d] = index[d];
-    for (int j = n->n_in - 1; j >= 0; j--) { /* from the last, so that the chain reads from the first */
-        int64_t size = n->in[j]->spec.dims[dim];
-        off -= size;
-        if (!size)
-            continue;
-        fx_kx *here = fx_k_le(k, fx_k_int(k, off), index[dim]),
-              *below = fx_k_lt(k, index[dim], fx_k_int(k, off + size));
-        if (fx_kx_is_int(here, 0) || fx_kx_is_int(below, 0))
-            continue;
-        idx[dim] = fx_lower_clamp(k, fx_k_addc(k, index[dim], -off), size);
-        fx_kx *x = fx_lower_node(lo, n->in[j], idx);
-        r = r ? fx_k_select(k, below, x, r) : x;
+    int dim = (int)FX_GET_INT(n, dim), count = 0;
+    part *parts = FX_ARENA_ARRAY(lo->k->arena, part, n->n_in + 1);
+    if (!parts)
+        return fx_lower_fail(lo, FX_OUT_OF_MEMORY, "a concatenation of %d operands; expected memory; got none", n->n_in);
+    for (int64_t j = 0, off = 0, size = 0; j < n->n_in; j++, off += size) {
+        size = n->in[j]->spec.dims[dim];
+        if (size && !fx_kx_is_int(fx_k_le(k, fx_k_int(k, off), index[dim]), 0) &&
+            !fx_kx_is_int(fx_k_lt(k, index[dim], fx_k_int(k, off + size)), 0))
+            parts[count++] = (part){n->in[j], off};
     }
-    return r ? r : fx_k_number(k, fx_kir_register(n->spec.dtype), 0);
+    return count ? one_of(lo, parts, 0, count, dim, index) : fx_k_number(k, fx_kir_register(n->spec.dtype), 0);
 }
 
 static fx_kx *iota(fx_lower *lo, fx_node *n, fx_kx *const *index) {

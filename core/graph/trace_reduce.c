@@ -33,7 +33,14 @@ DEFINE(and)
 DEFINE(or)
 #undef DEFINE
 
-fx_val fx_reduce_mean(fx_val x, int n, const int *axes, bool keep) {
+/* What is composed of sums is computed in f32 for f16 and bf16 and rounded once: the sum of 100000 ones is no f16. */
+static fx_val widened(fx_val x) {
+    return x && (x->spec.dtype == FX_F16 || x->spec.dtype == FX_BF16) ? fx_convert(x, FX_F32) : x;
+}
+
+static fx_val rounded(fx_val r, fx_val x) { return r && r->spec.dtype != x->spec.dtype ? fx_convert(r, x->spec.dtype) : r; }
+
+static fx_val mean(fx_val x, int n, const int *axes, bool keep) {
     fx_val s = fx_reduce_sum(x, n, axes, keep);
     if (!s)
         return NULL;
@@ -41,9 +48,11 @@ fx_val fx_reduce_mean(fx_val x, int n, const int *axes, bool keep) {
     return fx_div(s, fx_const_like(s, left ? (double)(all / left) : 1)); /* of nothing: 0/0 */
 }
 
+fx_val fx_reduce_mean(fx_val x, int n, const int *axes, bool keep) { return rounded(mean(widened(x), n, axes, keep), x); }
+
 fx_val fx_reduce_var(fx_val x, int n, const int *axes, bool keep) {
-    fx_val d = fx_sub(x, fx_reduce_mean(x, n, axes, true));
-    return fx_reduce_mean(fx_square(d), n, axes, keep);
+    fx_val w = widened(x), d = fx_sub(w, mean(w, n, axes, true));
+    return rounded(mean(fx_square(d), n, axes, keep), x);
 }
 
 static fx_val arg_reduce(fx_val x, fx_symbol kind, int axis, fx_dtype index_dtype) {
@@ -56,22 +65,22 @@ static fx_val arg_reduce(fx_val x, fx_symbol kind, int axis, fx_dtype index_dtyp
 fx_val fx_argmax(fx_val x, int axis, fx_dtype d) { return arg_reduce(x, FX_SYM_max, axis, d); }
 fx_val fx_argmin(fx_val x, int axis, fx_dtype d) { return arg_reduce(x, FX_SYM_min, axis, d); }
 
-fx_val fx_logsumexp(fx_val x, int axis, bool keep) {
-    fx_val m = fx_reduce_max(x, 1, &axis, true);
+fx_val fx_logsumexp(fx_val narrow, int axis, bool keep) {
+    fx_val x = widened(narrow), m = fx_reduce_max(x, 1, &axis, true);
     /* shifting by an infinite maximum would give inf - inf */
     m = fx_stop_gradient(fx_select(fx_is_finite(m), m, fx_const_like(m, 0)));
     fx_val r = fx_add(fx_log(fx_reduce_sum(fx_exp(fx_sub(x, m)), 1, &axis, true)), m);
-    return keep || !r ? r : fx_squeeze(r, axis);
+    return rounded(keep || !r ? r : fx_squeeze(r, axis), narrow);
 }
 
-fx_val fx_softmax(fx_val x, int axis) {
-    fx_val e = fx_exp(fx_sub(x, fx_stop_gradient(fx_reduce_max(x, 1, &axis, true))));
-    return fx_div(e, fx_reduce_sum(e, 1, &axis, true));
+fx_val fx_softmax(fx_val narrow, int axis) {
+    fx_val x = widened(narrow), e = fx_exp(fx_sub(x, fx_stop_gradient(fx_reduce_max(x, 1, &axis, true))));
+    return rounded(fx_div(e, fx_reduce_sum(e, 1, &axis, true)), narrow);
 }
 
-fx_val fx_log_softmax(fx_val x, int axis) {
-    fx_val s = fx_sub(x, fx_stop_gradient(fx_reduce_max(x, 1, &axis, true)));
-    return fx_sub(s, fx_log(fx_reduce_sum(fx_exp(s), 1, &axis, true)));
+fx_val fx_log_softmax(fx_val narrow, int axis) {
+    fx_val x = widened(narrow), s = fx_sub(x, fx_stop_gradient(fx_reduce_max(x, 1, &axis, true)));
+    return rounded(fx_sub(s, fx_log(fx_reduce_sum(fx_exp(s), 1, &axis, true))), narrow);
 }
 
 /* Of the four of fx_cumulative_kind and fx_window_kind? */

@@ -189,6 +189,21 @@ static fx_status check_inputs(const fx_exec *e, fx_array *const *inputs) {
     return FX_OK;
 }
 
+/* A run consumes one reference for each place that an array is donated in: the caller must have that many. */
+static fx_status check_donated(const fx_exec *e, fx_array *const *inputs) {
+    for (int i = 0; i < e->graph->n_param; i++) {
+        int times = 1;
+        for (int j = 0; e->donated[i] && j < i; j++)
+            times += e->donated[j] && inputs[j] == inputs[i];
+        if (times > 1 && times > atomic_load(&inputs[i]->refs))
+            return fx_fail(FX_INVALID_ARGUMENT,
+                           "fx_run: input %d; expected an array of its own, since it is donated; got one that is donated %d "
+                           "times and has fewer references; copy it, or take references with fx_array_ref",
+                           i, times);
+    }
+    return FX_OK;
+}
+
 static fx_binding binding_of(const fx_array *a) { return (fx_binding){a->piece.mem, a->piece.offset, a->bytes}; }
 
 /* May this run overwrite input i? Not when somebody else holds the array, or it is passed twice. */
@@ -318,6 +333,7 @@ fx_status fx_run(fx_exec *e, fx_array *const *inputs, fx_array **outputs) {
     if (!e || (!outputs && e->graph->n_result))
         return fx_fail(FX_INVALID_ARGUMENT, "fx_run: %s is NULL", e ? "outputs" : "the executable");
     FX_TRY(check_inputs(e, inputs));
+    FX_TRY(check_donated(e, inputs));
     const fx_graph *g = e->graph;
     for (int r = 0; r < g->n_result; r++)
         outputs[r] = NULL;

@@ -13,32 +13,51 @@ static fx_status evaluate(void *self, const fx_graph *g, const void *const *args
     return fx_graph_eval(g, args, results);
 }
 
-const executor case_evaluator = {"evaluator", evaluate, NULL, NULL};
+const executor case_evaluator = {"evaluator", evaluate, NULL, NULL, NULL};
 
 const case_entry case_table[] = {
-    {"A-009", case_a009_nan_propagates},
-    {"A-011", case_a011_arg_reduce_index_is_exact},
-    {"A-013", case_a013_integer_division},
-    {"A-015", case_a015_float_to_int_saturates},
-    {"A-019", case_a019_accurate_near_zero},
-    {"A-021", case_a021_rounding},
-    {"A-025", case_a025_gather_clamps_scatter_drops},
-    {"A-035", case_a035_broadcast_batch},
-    {"A-037", case_a037_empty_arrays},
-    {"A-041", case_a041_cumulative},
-    {"A-043", case_a043_convolution},
-    {"A-045", case_a045_pooling},
-    {"B-001", case_b001_select_keeps_the_other_branch_out},
-    {"B-003", case_b003_ties_share},
-    {"B-005", case_b005_max_pooling},
-    {"B-007", case_b007_products_with_zeros},
-    {"B-009", case_b009_second_derivatives},
-    {"B-011", case_b011_gather_derivative_follows_the_clamp},
-    {"B-013", case_b013_indexing_batches_along_any_axis},
-    {"B-015", case_b015_lanes_of_a_while_freeze},
-    {"B-017", case_b017_custom_rules_under_batching},
-    {"B-019", case_b019_shared_values_add_up},
-    {"B-021", case_b021_integers_have_no_derivative},
+    {"A-001", case_a001_gelu_stays_finite, 3, {FX_BF16}},
+    {"A-003", case_a003_unaries_saturate, 0, {0}},
+    {"A-005", case_a005_softmax_of_masked_rows, 0, {0}},
+    {"A-007", case_a007_layer_norm_far_from_zero, 0, {0}},
+    {"A-009", case_a009_nan_propagates, 0, {0}},
+    {"A-011", case_a011_arg_reduce_index_is_exact, 3, {FX_U8, FX_S16}},
+    {"A-013", case_a013_integer_division, 0, {0}},
+    {"A-015", case_a015_float_to_int_saturates, 9, {FX_S8, FX_U8, FX_S16}},
+    {"A-017", case_a017_sixteen_bit_sums_are_wide, 10, {FX_F16, FX_BF16}},
+    {"A-019", case_a019_accurate_near_zero, 0, {0}},
+    {"A-021", case_a021_rounding, 0, {0}},
+    {"A-023", case_a023_infinities_survive, 0, {0}},
+    {"A-025", case_a025_gather_clamps_scatter_drops, 0, {0}},
+    {"A-027", case_a027_updates_keep_value_semantics, 0, {0}},
+    {"A-029", case_a029_views_in_a_chain, 0, {0}},
+    {"A-031", case_a031_every_length, 0, {0}},
+    {"A-033", case_a033_narrow_products, 0, {0}},
+    {"A-035", case_a035_broadcast_batch, 0, {0}},
+    {"A-037", case_a037_empty_arrays, 0, {0}},
+    {"A-039", case_a039_many_workgroups, 0, {0}},
+    {"A-041", case_a041_cumulative, 0, {0}},
+    {"A-043", case_a043_convolution, 0, {0}},
+    {"A-045", case_a045_pooling, 0, {0}},
+    {"A-047", case_a047_limits_of_a_kernel, 0, {0}},
+    {"A-049", case_a049_chains_of_dispatches, 0, {0}},
+    {"A-051", case_a051_f16_scores_are_wide, 10, {FX_F16}},
+    {"B-001", case_b001_select_keeps_the_other_branch_out, 0, {0}},
+    {"B-003", case_b003_ties_share, 0, {0}},
+    {"B-005", case_b005_max_pooling, 0, {0}},
+    {"B-007", case_b007_products_with_zeros, 0, {0}},
+    {"B-009", case_b009_second_derivatives, 0, {0}},
+    {"B-011", case_b011_gather_derivative_follows_the_clamp, 0, {0}},
+    {"B-013", case_b013_indexing_batches_along_any_axis, 0, {0}},
+    {"B-015", case_b015_lanes_of_a_while_freeze, 0, {0}},
+    {"B-017", case_b017_custom_rules_under_batching, 0, {0}},
+    {"B-019", case_b019_shared_values_add_up, 0, {0}},
+    {"B-021", case_b021_integers_have_no_derivative, 0, {0}},
+    {"C-003", case_c003_adamw_steps, 0, {0}},
+    {"C-005", case_c005_what_decays, 0, {0}},
+    {"C-007", case_c007_accumulated_gradients, 0, {0}},
+    {"C-009", case_c009_ignored_targets_and_smoothing, 0, {0}},
+    {"C-013", case_c013_one_global_norm, 1, {FX_F16}},
 };
 const int case_count = sizeof case_table / sizeof *case_table;
 
@@ -177,11 +196,19 @@ static bool near(const case_array *a, const case_array *b) {
     return true;
 }
 
+/* What a device makes of these is its own, and not what constants are folded to. */
+static bool has_subnormals(const case_array *x) {
+    for (int64_t i = 0; x->spec.dtype == FX_F32 && i < fx_spec_count(&x->spec) && i < SMALL; i++)
+        if (fpclassify(((const float *)x->data)[i]) == FP_SUBNORMAL)
+            return true;
+    return false;
+}
+
 /* Runs g once; results are checked to agree with `first` unless that is being filled. */
 static void run(const executor *e, const fx_graph *g, const void *const *args, case_array *first, bool fill) {
-    case_array out[16];
-    void *results[16];
-    ck_assert_int_le(g->n_result, 16);
+    case_array out[CASE_ARRAYS];
+    void *results[CASE_ARRAYS];
+    ck_assert_int_le(g->n_result, CASE_ARRAYS);
     for (int i = 0; i < g->n_result; i++) {
         out[i] = empty(g->results[i]->spec);
         for (size_t at = 0; at < bytes_of(&out[i].spec); at++)
@@ -210,8 +237,8 @@ static void run(const executor *e, const fx_graph *g, const void *const *args, c
 /* g with its parameters replaced by constants. */
 static fx_graph *with_constants(const fx_graph *g, const case_array *args) {
     fx_graph *c = fx_graph_new(NULL);
-    fx_node *in[16], *out[16];
-    ck_assert_int_le(g->n_param, 16);
+    fx_node *in[CASE_ARRAYS], *out[CASE_ARRAYS];
+    ck_assert_int_le(g->n_param, CASE_ARRAYS);
     for (int i = 0; i < g->n_param; i++)
         in[i] = OP(c, constant, NO_IN,
                    ATTR(FX_INT(dtype, args[i].spec.dtype), FX_LIST(shape, args[i].spec.rank, args[i].spec.dims),
@@ -223,18 +250,22 @@ static fx_graph *with_constants(const fx_graph *g, const case_array *args) {
 
 void case_run(const executor *e, fx_graph *g, int n_out, fx_node *const *results, int n_arg, case_array *args,
               case_array *out) {
-    const void *pointers[16];
+    const void *pointers[CASE_ARRAYS];
     int64_t total = 0;
+    bool constants = true;
     fx_status st = fx_graph_finish(g, n_out, results, true);
     ck_assert_msg(st == FX_OK, "%s", fx_last_error());
     ck_assert_int_eq(g->n_param, n_arg);
     for (int i = 0; i < n_arg; i++) {
         pointers[i] = args[i].data;
         total += fx_spec_count(&args[i].spec);
+        constants = constants && !(e->skipped && has_subnormals(&args[i]));
     }
     run(e, g, pointers, out, true);
     if (total < SMALL) {
         run(e, g, pointers, out, false);
+    }
+    if (total < SMALL && constants) {
         fx_graph *c = with_constants(g, args);
         run(e, c, NULL, out, false);
         fx_graph_unref(c);

@@ -15,23 +15,42 @@ typedef struct executor {
     fx_status (*run)(void *self, const fx_graph *g, const void *const *args, void *const *results);
     void *self;
     int *skipped;
+    /* The same where the memory of these arguments may become results'; NULL: as run. */
+    fx_status (*run_donating)(void *self, const fx_graph *g, int n_donate, const int *donate, const void *const *args,
+                              void *const *results);
 } executor;
+
+enum { CASE_RARE = 3, CASE_ARRAYS = 512 }; /* most arguments, and most results, of a graph */
 
 extern const executor case_evaluator; /* fx_graph_eval */
 
 /* Each fails the current test when the executor disagrees. Named after the shared cases. */
+void case_a001_gelu_stays_finite(const executor *e);
+void case_a003_unaries_saturate(const executor *e);
+void case_a005_softmax_of_masked_rows(const executor *e);
+void case_a007_layer_norm_far_from_zero(const executor *e);
 void case_a009_nan_propagates(const executor *e);
 void case_a011_arg_reduce_index_is_exact(const executor *e); /* takes 64 MiB */
 void case_a013_integer_division(const executor *e);
 void case_a015_float_to_int_saturates(const executor *e);
+void case_a017_sixteen_bit_sums_are_wide(const executor *e);
 void case_a019_accurate_near_zero(const executor *e);
 void case_a021_rounding(const executor *e);
+void case_a023_infinities_survive(const executor *e);
 void case_a025_gather_clamps_scatter_drops(const executor *e);
+void case_a027_updates_keep_value_semantics(const executor *e);
+void case_a029_views_in_a_chain(const executor *e);
+void case_a031_every_length(const executor *e);
+void case_a033_narrow_products(const executor *e);
 void case_a035_broadcast_batch(const executor *e);
 void case_a037_empty_arrays(const executor *e);
+void case_a039_many_workgroups(const executor *e); /* takes 128 MiB */
 void case_a041_cumulative(const executor *e);
 void case_a043_convolution(const executor *e);
 void case_a045_pooling(const executor *e);
+void case_a047_limits_of_a_kernel(const executor *e);
+void case_a049_chains_of_dispatches(const executor *e);
+void case_a051_f16_scores_are_wide(const executor *e);
 void case_b001_select_keeps_the_other_branch_out(const executor *e);
 void case_b003_ties_share(const executor *e);
 void case_b005_max_pooling(const executor *e);
@@ -43,11 +62,18 @@ void case_b015_lanes_of_a_while_freeze(const executor *e);
 void case_b017_custom_rules_under_batching(const executor *e);
 void case_b019_shared_values_add_up(const executor *e);
 void case_b021_integers_have_no_derivative(const executor *e);
+void case_c003_adamw_steps(const executor *e);
+void case_c005_what_decays(const executor *e);
+void case_c007_accumulated_gradients(const executor *e);
+void case_c009_ignored_targets_and_smoothing(const executor *e);
+void case_c013_one_global_norm(const executor *e);
 
 /* All of the above with their names. */
 typedef struct case_entry {
     const char *name;
     void (*run)(const executor *e);
+    int most_skipped;        /* runs that a device may refuse, and only when it lacks one of: */
+    fx_dtype rare[CASE_RARE]; /* element types that not every device has; then FX_BOOL */
 } case_entry;
 extern const case_entry case_table[];
 extern const int case_count;

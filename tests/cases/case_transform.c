@@ -27,15 +27,34 @@ case_array case_copy(const case_array *x) {
 void case_call(const executor *e, fx_func *f, case_array *args, case_array *out) {
     const fx_graph *src = fx_func_graph(f);
     fx_graph *g = fx_graph_new(NULL);
-    fx_node *in[2 * CASE_MAX], *results[2 * CASE_MAX];
-    ck_assert_int_le(src->n_param, 2 * CASE_MAX);
-    ck_assert_int_le(src->n_result, 2 * CASE_MAX);
+    fx_node *in[CASE_ARRAYS], *results[CASE_ARRAYS];
+    ck_assert_int_le(src->n_param, CASE_ARRAYS);
+    ck_assert_int_le(src->n_result, CASE_ARRAYS);
     for (int i = 0; i < src->n_param; i++)
         in[i] = fx_graph_param(g, &src->params[i]->spec);
     fx_status st = fx_graph_inline(g, src, in, results);
     ck_assert_msg(st == FX_OK, "%s", fx_last_error());
     case_run(e, g, src->n_result, results, src->n_param, args, out);
     fx_func_unref(f);
+}
+
+typedef struct donating {
+    const executor *e;
+    int n, *donate;
+} donating;
+
+static fx_status run_donating(void *self, const fx_graph *g, const void *const *args, void *const *results) {
+    const donating *d = self;
+    if (!d->e->run_donating || !g->n_param) /* constants have nothing to give */
+        return d->e->run(d->e->self, g, args, results);
+    return d->e->run_donating(d->e->self, g, d->n, d->donate, args, results);
+}
+
+void case_call_donating(const executor *e, fx_func *f, int n_donate, const int *donate, case_array *args,
+                        case_array *out) {
+    donating d = {e, n_donate, (int *)donate};
+    const executor with = {e->name, run_donating, &d, e->skipped, NULL};
+    case_call(&with, f, args, out);
 }
 
 void case_check_func(const executor *e, const char *what, fx_func *f, int which, case_array *args, const double *want,

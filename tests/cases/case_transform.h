@@ -2,6 +2,7 @@
 #ifndef FX_TESTS_CASE_TRANSFORM_H
 #define FX_TESTS_CASE_TRANSFORM_H
 
+#include "fornax/nn.h"
 #include "fornax/transform.h"
 #include "tests/cases/case.h"
 
@@ -13,6 +14,9 @@ fx_func *case_trace(fx_trace_fn fn, int n_in, const fx_spec *in, int n_out);
 fx_func *case_take(fx_status st, fx_func *from, fx_func *const *to);
 /* Runs f on args, which it frees, and drops f. */
 void case_call(const executor *e, fx_func *f, case_array *args, case_array *out);
+/* The same on copies of the arguments that the run may overwrite. */
+void case_call_donating(const executor *e, fx_func *f, int n_donate, const int *donate, case_array *args,
+                        case_array *out);
 /* Result `which` of f(args) compared; all freed. */
 void case_check_func(const executor *e, const char *what, fx_func *f, int which, case_array *args, const double *want,
                      double abs, double rel);

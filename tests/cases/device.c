@@ -36,7 +36,8 @@ bool device_set_open(device_set *s, bool reference) {
             s->selves[s->n] = (device_self){d, unfused};
             snprintf(s->names[s->n], sizeof s->names[s->n], "%s %s, %s", fx_device_uri(d), fx_device_name(d),
                      unfused ? "unfused" : "fused");
-            s->executors[s->n] = (executor){s->names[s->n], device_run, &s->selves[s->n], &s->skipped[s->n]};
+            s->executors[s->n] = (executor){s->names[s->n], device_run, &s->selves[s->n], &s->skipped[s->n],
+                                             device_run_donating};
             printf("%s\n", s->names[s->n]);
             s->n++;
         }
@@ -51,11 +52,14 @@ void device_set_close(device_set *s) {
     s->n = 0;
 }
 
-fx_status device_run_times(void *self, const fx_graph *g, const void *const *args, void *const *results, int times) {
-    const device_self *me = self;
+/* times: 1 where arguments are donated. */
+static fx_status run(const device_self *me, const fx_graph *g, int n_donate, const int *donate, const void *const *args,
+                     void *const *results, int times) {
     fx_compile_options opt = FX_COMPILE_OPTIONS_INIT;
     fx_exec *e = NULL;
     opt.no_fusion = me->no_fusion;
+    opt.n_donate = n_donate;
+    opt.donate = donate;
     FX_TRY(fx_compile(fx_graph_func((fx_graph *)g), me->device, &opt, &e));
     fx_array **in = calloc((size_t)(g->n_param + g->n_result) + 1, sizeof *in), **out = in + g->n_param;
     fx_status st = in ? FX_OK : FX_OUT_OF_MEMORY;
@@ -68,6 +72,8 @@ fx_status device_run_times(void *self, const fx_graph *g, const void *const *arg
         }
         st = fx_run(e, in, out);
     }
+    for (int i = 0; i < n_donate && st == FX_OK; i++)
+        in[donate[i]] = NULL;
     for (int i = 0; i < g->n_result && st == FX_OK; i++)
         st = fx_array_read(out[i], results[i], fx_eval_bytes(&g->results[i]->spec));
     for (int i = 0; in && i < g->n_param + g->n_result; i++)
@@ -75,6 +81,15 @@ fx_status device_run_times(void *self, const fx_graph *g, const void *const *arg
     free(in);
     fx_exec_destroy(e);
     return st;
+}
+
+fx_status device_run_times(void *self, const fx_graph *g, const void *const *args, void *const *results, int times) {
+    return run(self, g, 0, NULL, args, results, times);
+}
+
+fx_status device_run_donating(void *self, const fx_graph *g, int n_donate, const int *donate, const void *const *args,
+                              void *const *results) {
+    return run(self, g, n_donate, donate, args, results, 1);
 }
 
 fx_status device_run(void *self, const fx_graph *g, const void *const *args, void *const *results) {

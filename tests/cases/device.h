@@ -36,7 +36,10 @@ bool device_is(const fx_device *d, const char *word);
 
 /* fx_status as of fx_graph_eval; `self` is a device_self. */
 fx_status device_run(void *self, const fx_graph *g, const void *const *args, void *const *results);
-/* The same, compiled once and run `times` times in a row on the same arrays; the last results are read. */
+/* The same, with arguments donated. */
+fx_status device_run_donating(void *self, const fx_graph *g, int n_donate, const int *donate, const void *const *args,
+                              void *const *results);
+/* As device_run, compiled once and run `times` times in a row on the same arrays; the last results are read. */
 fx_status device_run_times(void *self, const fx_graph *g, const void *const *args, void *const *results, int times);
 
 /* Messages of the validation layer in this process; 0 in builds without the Vulkan backend. */

@@ -78,7 +78,8 @@ FX_API fx_status fx_compile(const fx_func *f, fx_device *d, const fx_compile_opt
 FX_API void fx_exec_destroy(fx_exec *e); /* waits for its runs; NULL is fine */
 /* Queues a run. inputs: n_in arrays on the executable's device, of the traced specs. outputs: receives
  * n_out new arrays, owned by the caller. A donated input's reference is consumed (and the entry in
- * `inputs` must not be used again) when the call succeeds; on failure nothing is consumed. */
+ * `inputs` must not be used again) when the call succeeds; on failure nothing is consumed. An array may be passed
+ * in several places; each place that is donated consumes a reference. */
 FX_API fx_status fx_run(fx_exec *e, fx_array *const *inputs, fx_array **outputs);
 FX_API fx_status fx_wait(fx_exec *e); /* for its last run */
 

@@ -141,7 +141,8 @@ typedef struct fx_conv_dims { /* StableHLO's convolution; spatial lists have ran
 } fx_conv_dims;
 FX_API fx_val fx_convolution(fx_val lhs, fx_val rhs, const fx_conv_dims *dims);
 
-/* Reductions over n axes (n < 0 or axes NULL: all), which vanish unless keep. */
+/* Reductions over n axes (n < 0 or axes NULL: all), which vanish unless keep. Sums of f16 and bf16 accumulate in f32; means,
+ * variances, softmax and what goes with it are computed in f32 for these types and rounded once. */
 #define FX_REDUCTIONS(X) X(sum) X(prod) X(max) X(min)
 #define FX_DECLARE_REDUCTION(kind) FX_API fx_val fx_reduce_##kind(fx_val x, int n, const int *axes, bool keep);
 FX_REDUCTIONS(FX_DECLARE_REDUCTION)
