@@ -142,8 +142,6 @@ struct fx_kernel {
 fx_status fx_cpu_mem_alloc(fx_bdevice *d, uint64_t bytes, fx_mem_kind kind, fx_mem *out);
 void fx_cpu_mem_free(fx_bdevice *d, fx_mem *mem);
 void fx_cpu_mem_stats(fx_bdevice *d, fx_mem_stats *out);
-/* FX_INVALID_ARGUMENT unless [offset, offset + bytes) lies inside mem. */
-fx_status fx_cpu_range_check(const fx_mem *mem, uint64_t offset, uint64_t bytes, const char *what);
 
 /* ---- cpu_kernel.c: kernels from sources ---- */
 fx_status fx_cpu_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *sources, fx_kernel **out, int *cached);

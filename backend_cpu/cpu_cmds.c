@@ -103,8 +103,8 @@ fx_status fx_cpu_cmds_copy(fx_cmds *c, const fx_mem *dst, uint64_t dst_offset, c
                            uint64_t bytes) {
     if (!bytes)
         return FX_OK;
-    FX_TRY(fx_cpu_range_check(dst, dst_offset, bytes, "copy, destination"));
-    FX_TRY(fx_cpu_range_check(src, src_offset, bytes, "copy, source"));
+    FX_TRY(fx_backend_range_check(dst, dst_offset, bytes, "copy, destination"));
+    FX_TRY(fx_backend_range_check(src, src_offset, bytes, "copy, source"));
     uint64_t to = address(dst, dst_offset), from = address(src, src_offset);
     if (to < from + bytes && from < to + bytes)
         return fx_backend_fail(FX_INVALID_ARGUMENT, "copy: source and destination overlap; copy through another array");
@@ -116,7 +116,7 @@ fx_status fx_cpu_cmds_copy(fx_cmds *c, const fx_mem *dst, uint64_t dst_offset, c
 fx_status fx_cpu_cmds_fill(fx_cmds *c, const fx_mem *dst, uint64_t offset, uint64_t bytes, uint32_t word) {
     if (!bytes)
         return FX_OK;
-    FX_TRY(fx_cpu_range_check(dst, offset, bytes, "fill"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "fill"));
     if (offset % 4 || bytes % 4)
         return fx_backend_fail(FX_INVALID_ARGUMENT, "fill: %" PRIu64 " bytes at %" PRIu64 "; expected multiples of 4", bytes, offset);
     FX_TRY(grow(c, 3, "fill"));

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "backend_cpu/cpu.h"
+#include "core/base/parallel.h"
 
 enum {
     PATH_SIZE = 4096,
@@ -38,11 +39,6 @@ typedef struct batch {
     item *items;
     int n_items, n_units;
     unit *units;
-    atomic_int next;
-    atomic_bool failed;
-    pthread_mutex_t lock; /* the two below: the failure that is reported */
-    fx_status status;
-    char text[4096];
 } batch;
 
 static fx_status no_memory(void) {
@@ -201,7 +197,8 @@ static fx_status make_units(batch *b, int processors) {
     return st;
 }
 
-static fx_status make_unit(batch *b, int number) {
+static fx_status make_unit(void *user, int number) {
+    batch *b = user;
     unit *u = &b->units[number];
     char stem[PATH_SIZE], object[PATH_SIZE];
     snprintf(stem, sizeof stem, "%.4000s/%d", b->folder, number);
@@ -227,25 +224,8 @@ static fx_status make_unit(batch *b, int number) {
     return st;
 }
 
-static void *work(void *user) {
-    batch *b = user;
-    for (int i; !atomic_load(&b->failed) && (i = atomic_fetch_add(&b->next, 1)) < b->n_units;) {
-        fx_status st = make_unit(b, i);
-        if (st == FX_OK)
-            continue;
-        pthread_mutex_lock(&b->lock);
-        if (!atomic_exchange(&b->failed, true)) {
-            b->status = st;
-            snprintf(b->text, sizeof b->text, "%s", fx_last_error());
-        }
-        pthread_mutex_unlock(&b->lock);
-    }
-    return NULL;
-}
-
 static fx_status compile(batch *b) {
-    pthread_t threads[MAX_COMPILERS];
-    int processors = fx_cpu_processors(), started = 0;
+    int processors = fx_cpu_processors();
     processors = processors < MAX_COMPILERS ? processors : MAX_COMPILERS;
     const char *tmp = getenv("TMPDIR");
     FX_TRY(make_units(b, processors));
@@ -255,13 +235,9 @@ static fx_status compile(batch *b) {
     if (!mkdtemp(b->folder))
         return fx_backend_fail(FX_IO_ERROR, "kernels can't be compiled: no folder %s can be made (%s); free space there or set TMPDIR",
                                b->folder, strerror(errno));
-    while (started < processors - 1 && started < b->n_units - 1 && !pthread_create(&threads[started], NULL, work, b))
-        started++;
-    work(b);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    fx_status st = fx_parallel(b->n_units, processors, make_unit, b);
     rmdir(b->folder);
-    return atomic_load(&b->failed) ? fx_backend_fail(b->status, "%s", b->text) : FX_OK;
+    return st;
 }
 
 /* ---- kernels ---- */
@@ -305,7 +281,7 @@ static fx_status check(fx_bdevice *d, const fx_kernel_source *s) {
 }
 
 fx_status fx_cpu_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *sources, fx_kernel **out, int *cached) {
-    batch b = {.d = d, .lock = PTHREAD_MUTEX_INITIALIZER};
+    batch b = {.d = d};
     int found = 0;
     for (int i = 0; i < n; i++)
         out[i] = NULL;
@@ -339,7 +315,6 @@ fx_status fx_cpu_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *so
     free(b.units);
     free(b.items);
     free(which);
-    pthread_mutex_destroy(&b.lock);
     if (cached)
         *cached = found;
     return st;

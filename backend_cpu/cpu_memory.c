@@ -81,12 +81,3 @@ void fx_cpu_mem_stats(fx_bdevice *d, fx_mem_stats *out) {
                           .allocated = used,
                           .peak = atomic_load(&d->peak)};
 }
-
-fx_status fx_cpu_range_check(const fx_mem *mem, uint64_t offset, uint64_t bytes, const char *what) {
-    if (mem && mem->handle && offset <= mem->bytes && bytes <= mem->bytes - offset)
-        return FX_OK;
-    return fx_backend_fail(FX_INVALID_ARGUMENT,
-                           "%s: bytes %" PRIu64 " to %" PRIu64 " plus %" PRIu64
-                           " lie outside the allocation; expected at most %" PRIu64,
-                           what, offset, offset, bytes, mem ? mem->bytes : 0);
-}

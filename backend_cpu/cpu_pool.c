@@ -74,17 +74,22 @@ static void join(cpu_pool *p) {
         futex_wake(&p->inside, 1);
 }
 
+/* The i-th turn of a wait that began with *end = 0: true while it is too early to sleep. */
+static bool spin(int i, uint64_t *end) {
+    relax();
+    if (i % 64)
+        return true;
+    uint64_t now = fx_cpu_now();
+    if (!*end)
+        *end = now + SPIN_NS;
+    return now < *end;
+}
+
 /* Waits for a job after number `seen`; false: stop. */
 static bool await(cpu_pool *p, unsigned seen) {
     uint64_t end = 0;
     for (int i = 1; atomic_load_explicit(&p->serial, memory_order_acquire) == seen && !atomic_load(&p->stop); i++) {
-        relax();
-        if (i % 64)
-            continue;
-        uint64_t now = fx_cpu_now();
-        if (!end)
-            end = now + SPIN_NS;
-        if (now < end)
+        if (spin(i, &end))
             continue;
         atomic_fetch_add(&p->sleeping, 1);
         while (atomic_load(&p->serial) == seen && !atomic_load(&p->stop))
@@ -151,13 +156,7 @@ static void finish(cpu_pool *p) {
     uint64_t end = 0;
     unsigned inside;
     for (int i = 1; (inside = atomic_load(&p->inside)) != 0; i++) {
-        relax();
-        if (i % 64)
-            continue;
-        uint64_t now = fx_cpu_now();
-        if (!end)
-            end = now + SPIN_NS;
-        if (now < end)
+        if (spin(i, &end))
             continue;
         atomic_store(&p->caller_sleeps, true);
         while ((inside = atomic_load(&p->inside)) != 0)

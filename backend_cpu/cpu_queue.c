@@ -186,7 +186,7 @@ fx_status fx_cpu_upload(fx_bdevice *d, const fx_mem *dst, uint64_t offset, const
         *ticket = t;
     if (!bytes)
         return FX_OK;
-    FX_TRY(fx_cpu_range_check(dst, offset, bytes, "upload"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "upload"));
     if (t > atomic_load_explicit(&q->finished, memory_order_acquire)) {
         cpu_item *item = bytes <= MOST_HELD ? malloc(sizeof *item + bytes) : NULL;
         if (item) {
@@ -212,7 +212,7 @@ fx_status fx_cpu_upload_after(fx_bdevice *d, uint64_t after, const fx_mem *dst, 
     FX_TRY(fx_cpu_wait(d, after, UINT64_MAX, NULL));
     if (!bytes)
         return FX_OK;
-    FX_TRY(fx_cpu_range_check(dst, offset, bytes, "upload"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "upload"));
     memcpy(at(dst, offset), src, bytes);
     return FX_OK;
 }
@@ -221,7 +221,7 @@ fx_status fx_cpu_download(fx_bdevice *d, const fx_mem *src, uint64_t offset, voi
     FX_TRY(wait_for_all(d));
     if (!bytes)
         return FX_OK;
-    FX_TRY(fx_cpu_range_check(src, offset, bytes, "download"));
+    FX_TRY(fx_backend_range_check(src, offset, bytes, "download"));
     memcpy(dst, at(src, offset), bytes);
     return FX_OK;
 }

@@ -182,8 +182,6 @@ fx_status fx_vk_mem_alloc(fx_bdevice *d, uint64_t bytes, fx_mem_kind kind, fx_me
 fx_status fx_vk_memory_create(fx_bdevice *d, uint64_t bytes, vk_memory_use use, fx_mem *out);
 void fx_vk_mem_free(fx_bdevice *d, fx_mem *mem);
 void fx_vk_mem_stats(fx_bdevice *d, fx_mem_stats *out);
-/* FX_INVALID_ARGUMENT unless [offset, offset + bytes) lies inside mem. */
-fx_status fx_vk_range_check(const fx_mem *mem, uint64_t offset, uint64_t bytes, const char *what);
 
 /* ---- vk_staging.c ---- */
 fx_status fx_vk_upload(fx_bdevice *d, const fx_mem *dst, uint64_t offset, const void *src, uint64_t bytes,

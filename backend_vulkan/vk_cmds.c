@@ -204,8 +204,8 @@ fx_status fx_vk_cmds_dispatch(fx_cmds *c, fx_kernel *k, const uint64_t *args, ui
 fx_status fx_vk_cmds_copy(fx_cmds *c, const fx_mem *dst, uint64_t dst_offset, const fx_mem *src, uint64_t src_offset,
                           uint64_t bytes) {
     FX_TRY(check_recording(c, "copy"));
-    FX_TRY(fx_vk_range_check(dst, dst_offset, bytes, "copy, destination"));
-    FX_TRY(fx_vk_range_check(src, src_offset, bytes, "copy, source"));
+    FX_TRY(fx_backend_range_check(dst, dst_offset, bytes, "copy, destination"));
+    FX_TRY(fx_backend_range_check(src, src_offset, bytes, "copy, source"));
     if (!bytes)
         return FX_OK;
     const vk_memory *from = src->handle, *to = dst->handle;
@@ -218,7 +218,7 @@ fx_status fx_vk_cmds_copy(fx_cmds *c, const fx_mem *dst, uint64_t dst_offset, co
 
 fx_status fx_vk_cmds_fill(fx_cmds *c, const fx_mem *dst, uint64_t offset, uint64_t bytes, uint32_t word) {
     FX_TRY(check_recording(c, "fill"));
-    FX_TRY(fx_vk_range_check(dst, offset, bytes, "fill"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "fill"));
     if ((offset | bytes) & 3)
         return fx_backend_fail(FX_INVALID_ARGUMENT, "fill: offset and size must be multiples of 4 bytes");
     if (bytes)

@@ -11,20 +11,16 @@
 #include <xxhash.h>
 
 #include "backend_vulkan/vk.h"
+#include "core/base/parallel.h"
 
 enum { MAX_THREADS = 16, LOG_SIZE = 3000 };
 
 /* One call of kernels_create, shared by its threads. */
 typedef struct batch {
     fx_bdevice *d;
-    int n;
     const fx_kernel_source *sources;
     fx_kernel **out;
-    atomic_int next, cached;
-    atomic_bool failed;
-    pthread_mutex_t lock; /* the two below: the failure that is reported */
-    fx_status status;
-    char text[LOG_SIZE + 256];
+    atomic_int cached;
 } batch;
 
 static fx_cache_key key_of(const fx_bdevice *d, const fx_kernel_source *s) {
@@ -156,7 +152,8 @@ static fx_status make_pipeline(fx_bdevice *d, const fx_kernel_source *s, const u
     return FX_OK;
 }
 
-static fx_status make_kernel(batch *b, int i) {
+static fx_status make_kernel(void *user, int i) {
+    batch *b = user;
     fx_bdevice *d = b->d;
     const fx_kernel_source *s = &b->sources[i];
     const char *name = s->name ? s->name : "kernel";
@@ -187,45 +184,20 @@ static fx_status make_kernel(batch *b, int i) {
     return FX_OK;
 }
 
-static void *work(void *user) {
-    batch *b = user;
-    for (int i; !atomic_load(&b->failed) && (i = atomic_fetch_add(&b->next, 1)) < b->n;) {
-        fx_status st = make_kernel(b, i);
-        if (st == FX_OK)
-            continue;
-        pthread_mutex_lock(&b->lock);
-        if (!atomic_exchange(&b->failed, true)) {
-            b->status = st;
-            snprintf(b->text, sizeof b->text, "%s", fx_last_error());
-        }
-        pthread_mutex_unlock(&b->lock);
-    }
-    return NULL;
-}
-
 fx_status fx_vk_kernels_create(fx_bdevice *d, int n, const fx_kernel_source *sources, fx_kernel **out, int *cached) {
-    batch b = {.d = d, .n = n, .sources = sources, .out = out, .lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_t threads[MAX_THREADS];
+    batch b = {.d = d, .sources = sources, .out = out};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int n_threads = cores < 2 ? 2 : cores > MAX_THREADS ? MAX_THREADS : (int)cores, started = 0;
     FX_TRY(fx_vk_alive(d));
     for (int i = 0; i < n; i++)
         out[i] = NULL;
-    while (started < n_threads - 1 && started < n - 1 && !pthread_create(&threads[started], NULL, work, &b))
-        started++;
-    work(&b);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&b.lock);
+    fx_status st = fx_parallel(n, cores < 2 ? 2 : cores > MAX_THREADS ? MAX_THREADS : (int)cores, make_kernel, &b);
     if (cached)
         *cached = atomic_load(&b.cached);
-    if (!atomic_load(&b.failed))
-        return FX_OK;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && st != FX_OK; i++) {
         fx_vk_kernel_destroy(d, out[i]);
         out[i] = NULL;
     }
-    return fx_backend_fail(b.status, "%s", b.text);
+    return st;
 }
 
 void fx_vk_kernel_destroy(fx_bdevice *d, fx_kernel *k) {

@@ -152,7 +152,7 @@ fx_status fx_vk_upload(fx_bdevice *d, const fx_mem *dst, uint64_t offset, const 
                        uint64_t *ticket) {
     uint64_t t = last_compute(d);
     FX_TRY(fx_vk_alive(d));
-    FX_TRY(fx_vk_range_check(dst, offset, bytes, "upload"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "upload"));
     if (bytes && dst->host && fx_vk_idle(d))
         memcpy((char *)dst->host + offset, src, bytes);
     else if (bytes)
@@ -166,7 +166,7 @@ fx_status fx_vk_upload_after(fx_bdevice *d, uint64_t after, const fx_mem *dst, u
                              uint64_t bytes, uint64_t *ticket) {
     uint64_t t = after;
     FX_TRY(fx_vk_alive(d));
-    FX_TRY(fx_vk_range_check(dst, offset, bytes, "upload"));
+    FX_TRY(fx_backend_range_check(dst, offset, bytes, "upload"));
     if (bytes && dst->host && fx_vk_ticket_done(d, after))
         memcpy((char *)dst->host + offset, src, bytes);
     else if (bytes)
@@ -208,7 +208,7 @@ static fx_status download_staged(fx_bdevice *d, VkBuffer from, uint64_t offset, 
 }
 
 fx_status fx_vk_download(fx_bdevice *d, const fx_mem *src, uint64_t offset, void *dst, uint64_t bytes) {
-    FX_TRY(fx_vk_range_check(src, offset, bytes, "download"));
+    FX_TRY(fx_backend_range_check(src, offset, bytes, "download"));
     FX_TRY(fx_vk_wait_idle(d));
     if (!bytes)
         return FX_OK;

@@ -6,7 +6,7 @@
  * together; a program that is refused is tried part by part. What a device can't do is counted and listed, and
  * the counts are asserted for the drivers that tests always have.
  *
- * ctest: slow */
+ * ctest: slow, on cpu */
 #include <check.h>
 #include <float.h>
 #include <math.h>

@@ -67,6 +67,39 @@ START_TEST(arrays_keep_what_is_written_to_them) {
 }
 END_TEST
 
+static void product(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
+    (void)t, (void)user;
+    out[0] = fx_matmul(in[0], fx_transpose(in[1], (int[]){1, 0}));
+}
+
+/* 24 columns in panels of 32, 48 deep, take as many bytes as the 64 x 24 results, which must not be put over them. */
+START_TEST(a_result_lies_over_nothing_that_is_still_read) {
+    enum { M = 64, N = 24, K = 48 };
+    static float x[M * K], w[N * K], y[M * N];
+    for (int i = 0; i < M * K; i++)
+        x[i] = (float)(i % 7 - 3);
+    for (int i = 0; i < N * K; i++)
+        w[i] = (float)(i % 5 - 2);
+    FOR_EACH_DEVICE(d) {
+        const fx_spec specs[] = {FX_SPEC(FX_F32, M, K), FX_SPEC(FX_F32, N, K)};
+        fx_exec *e = make(d, product, 2, specs, 1, NULL);
+        fx_array *in[] = {array(d, specs[0], x), array(d, specs[1], w)}, *out[1];
+        OK(fx_run(e, in, out));
+        OK(fx_array_read(out[0], y, sizeof y));
+        for (int i = 0; i < M * N; i++) {
+            float want = 0;
+            for (int k = 0; k < K; k++)
+                want += x[i / N * K + k] * w[i % N * K + k];
+            ck_assert_msg(y[i] == want, "%s: element %d: %g, not %g", fx_device_uri(d), i, (double)y[i], (double)want);
+        }
+        fx_array_unref(out[0]);
+        fx_array_unref(in[0]);
+        fx_array_unref(in[1]);
+        fx_exec_destroy(e);
+    }
+}
+END_TEST
+
 static void update(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
     (void)t, (void)user;
     out[0] = fx_add(in[0], in[1]);
@@ -354,6 +387,7 @@ int main(void) {
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_set_timeout(c, 120);
     tcase_add_test(c, arrays_keep_what_is_written_to_them);
+    tcase_add_test(c, a_result_lies_over_nothing_that_is_still_read);
     tcase_add_test(c, a_donated_input_becomes_the_result);
     tcase_add_test(c, a_donated_input_may_be_passed_twice);
     tcase_add_test(c, every_download_sees_its_upload);

@@ -132,14 +132,19 @@ static void touch(int fd) {
         futimens(fd, NULL);
 }
 
+/* -1 when it is not there. */
+static int open_entry(char *path, const char *dir, const char *kind, fx_cache_key key) {
+    if (!dir)
+        return -1;
+    entry_path(path, dir, kind, key);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+}
+
 void *fx_cache_read(const char *dir, const char *kind, fx_cache_key key, size_t *bytes, uint64_t *checksum) {
     char path[PATH_SIZE];
     size_t n = 0;
     *bytes = 0;
-    if (!dir)
-        return NULL;
-    entry_path(path, dir, kind, key);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open_entry(path, dir, kind, key);
     if (fd < 0)
         return NULL;
     char *data = contents(fd, &n);
@@ -194,10 +199,7 @@ fx_cache_key fx_cache_hash(const void *data, size_t bytes) {
 char *fx_cache_file(const char *dir, const char *kind, fx_cache_key key) {
     char path[PATH_SIZE];
     size_t n = 0;
-    if (!dir)
-        return NULL;
-    entry_path(path, dir, kind, key);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open_entry(path, dir, kind, key);
     if (fd < 0)
         return NULL;
     void *data = contents(fd, &n);

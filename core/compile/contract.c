@@ -199,3 +199,15 @@ bool fx_tile_cols_contiguous(const fx_tile *t) {
     probe_end(p);
     return yes;
 }
+
+bool fx_tile_swapped(fx_emit *e, const fx_group *g, int64_t lanes) {
+    fx_tile t;
+    fx_tile_init(&t, e, g, false);
+    if (!fx_tile_cols_contiguous(&t) && t.rows >= lanes) {
+        fx_tile u;
+        fx_tile_init(&u, e, g, true);
+        if (fx_tile_cols_contiguous(&u))
+            return true;
+    }
+    return t.cols < lanes && t.rows > t.cols;
+}

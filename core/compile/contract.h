@@ -41,5 +41,8 @@ int64_t fx_tile_stride(const fx_tile *t, bool of_rows, fx_tile_axis axis);
 bool fx_tile_plain(const fx_tile *t, bool of_rows);
 /* Are columns (else rows) of the product's own element neighbours in memory? */
 bool fx_tile_cols_contiguous(const fx_tile *t);
+/* Should a schedule whose `lanes` run along the columns swap the sides? Lanes run along what is stored contiguously,
+ * unless that side is too short for them. */
+bool fx_tile_swapped(fx_emit *e, const fx_group *g, int64_t lanes);
 
 #endif

@@ -231,7 +231,7 @@ fx_status fx_emit_kernel(fx_emit *e, const fx_group *g) {
     bool taken[64] = {false};
     for (int j = 0; j < s->n_arg && e->lo.in_place; j++) /* pair each output with an input of its size */
         for (int i = 0; i < s->n_arg && i < 64 && args[j].access == FX_WRITE && args[j].in_place_of < 0; i++)
-            if (args[i].access == FX_READ && e->k.args[i].same_index && !taken[i] &&
+            if (args[i].access == FX_READ && !e->k.args[i].elsewhere && !taken[i] &&
                 e->k.args[i].elem == e->k.args[j].elem &&
                 b->p->buffers[args[i].buffer].bytes == b->p->buffers[args[j].buffer].bytes) {
                 args[j].in_place_of = i;

@@ -13,6 +13,10 @@ typedef struct fx_builder {
     struct fx_repeats *repeats; /* NULL: every group is lowered anew */
 } fx_builder;
 
+static inline int64_t fx_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
 int fx_builder_buffer(fx_builder *b, fx_buffer_kind kind, const fx_spec *spec); /* -1: out of memory */
 fx_step *fx_builder_step(fx_builder *b);                                        /* NULL: out of memory */
 /* The buffer that holds v; FX_INTERNAL when nothing does. */

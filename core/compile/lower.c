@@ -122,11 +122,7 @@ static fx_kx *load_pair(fx_lower *lo, int arg, fx_kx *linear) {
     return x[0];
 }
 
-fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear) {
-    int arg = fx_lower_arg(lo, buffer_of(lo, v), fx_value_spec(v)->dtype);
-    if (lo->k->failed)
-        return fx_k_int(lo->k, 0);
-    lo->k->args[arg].same_index &= linear == lo->in_place || linear == lo->in_place2;
+static fx_kx *load(fx_lower *lo, fx_value v, int arg, fx_kx *linear) {
     for (struct fx_pair *p = lo->pair; p; p = p->next)
         if (p->arg == arg && p->linear == linear && p->block->open)
             return p->value;
@@ -134,6 +130,16 @@ fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear) {
         fx_lower_pairable(lo, lo->arg_buffer[arg], fx_value_spec(v)->dtype, fx_spec_count(fx_value_spec(v)), linear))
         return load_pair(lo, arg, linear);
     return fx_k_load(lo->k, arg, linear);
+}
+
+fx_kx *fx_lower_load(fx_lower *lo, fx_value v, fx_kx *linear) {
+    int arg = fx_lower_arg(lo, buffer_of(lo, v), fx_value_spec(v)->dtype);
+    if (lo->k->failed)
+        return fx_k_int(lo->k, 0);
+    bool here = linear == lo->in_place || linear == lo->in_place2, elsewhere = lo->k->args[arg].elsewhere;
+    fx_kx *x = load(lo, v, arg, linear);
+    lo->k->args[arg].elsewhere = elsewhere || !here;
+    return x;
 }
 
 void fx_lower_store(fx_lower *lo, fx_value v, fx_kx *linear, fx_kx *x) {

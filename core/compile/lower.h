@@ -51,8 +51,8 @@ struct fx_lower {
     bool (*aligned)(void *user, int buffer); /* may this buffer be accessed in words of 8 bytes? NULL: yes */
     void *aligned_user;
     struct fx_pair *pair;
-    fx_kx *in_place, *in_place2; /* linear indices at which this invocation stores, or NULL; loads elsewhere clear the
-                                    argument's same_index */
+    fx_kx *in_place, *in_place2; /* linear indices at which this invocation stores, or NULL: loads by fx_lower_load there
+                                    don't count as elsewhere (fx_karg) */
     struct fx_memo **memo;
     int n_memo, n_env;
     struct fx_env *env;

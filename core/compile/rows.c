@@ -5,6 +5,8 @@
  * others a subgroup, on GPUs a workgroup when they are long; few and long ones are cut into parts. */
 #include "core/compile/rows.h"
 
+#include "core/compile/emit.h"
+
 typedef struct probe {
     int n;
     fx_node *const *node;
@@ -92,10 +94,6 @@ static void examine(const fx_emit *e, int n, fx_node *const *node, int n_out, co
     fx_arena_finish(&arena);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* Cuts rows into parts so that about `want` teams have work, each with at least `least` elements; parts of
  * equal length where there is a way. */
 static void cut(fx_row_plan *p, int64_t teams, int64_t want, int64_t least, int64_t unit) {
@@ -106,14 +104,14 @@ static void cut(fx_row_plan *p, int64_t teams, int64_t want, int64_t least, int6
     p->part = p->count;
     if (parts < 2)
         return;
-    int64_t units = ceil_div(p->count, unit);
+    int64_t units = fx_ceil_div(p->count, unit);
     for (int64_t q = parts; q > parts * 2 / 3 && q > 1; q--)
         if (p->count % unit == 0 && units % q == 0) {
             parts = q;
             break;
         }
-    p->part = ceil_div(units, parts) * unit;
-    p->parts = ceil_div(p->count, p->part);
+    p->part = fx_ceil_div(units, parts) * unit;
+    p->parts = fx_ceil_div(p->count, p->part);
 }
 
 fx_row_plan fx_row_plan_of(const fx_emit *e, int n, fx_node *const *node, int n_out, const fx_value *out,
@@ -157,13 +155,13 @@ fx_row_plan fx_row_plan_of(const fx_emit *e, int n, fx_node *const *node, int n_
         int64_t lanes = p.rows / p.n_row, block = soft ? 8 * S : 4 * S > 128 ? 4 * S : 128;
         block = block < 64 ? 64 : block;
         block = block > most ? most : block;
-        while (block > 16 && block > S && ceil_div(lanes, block) < target)
+        while (block > 16 && block > S && fx_ceil_div(lanes, block) < target)
             block /= 2;
         p.teams = block;
         if (p.count <= keep / p.n_row && p.count <= 32)
             p.unroll = (int)(p.count / p.width) + 1;
         if (wide == 1)
-            cut(&p, ceil_div(lanes, block), soft ? target : 8 * units, soft ? 256 : 64, p.width);
+            cut(&p, fx_ceil_div(lanes, block), soft ? target : 8 * units, soft ? 256 : 64, p.width);
     } else {
         p.width = even ? 2 : 1;
         int64_t L = S;
@@ -180,7 +178,7 @@ fx_row_plan fx_row_plan_of(const fx_emit *e, int n, fx_node *const *node, int n_
             int64_t w = soft ? 4096 / (p.count > 0 ? p.count : 1) : 128 / S;
             w = w > (soft ? 8 : 16) ? (soft ? 8 : 16) : w < 1 ? 1 : w;
             w = w > most / S ? most / S : w;
-            while (w > 1 && ceil_div(p.rows, w) < target)
+            while (w > 1 && fx_ceil_div(p.rows, w) < target)
                 w /= 2;
             for (int64_t q = w; q > w / 2; q--)
                 if (p.rows % q == 0) {
@@ -189,7 +187,7 @@ fx_row_plan fx_row_plan_of(const fx_emit *e, int n, fx_node *const *node, int n_
                 }
             p.teams = w < 1 ? 1 : w;
         }
-        int64_t steps = ceil_div(p.count, p.lanes * p.width);
+        int64_t steps = fx_ceil_div(p.count, p.lanes * p.width);
         if (steps * p.width <= keep)
             p.unroll = (int)steps;
         if (wide == 1)
@@ -217,11 +215,7 @@ void fx_row_open(fx_emit *e, const fx_row_plan *p, fx_team *t, fx_kx **row, fx_k
         t->lane = fx_k_builtin(k, FX_KB_LANE, p->lanes);
         k->subgroup_size = (uint32_t)p->subgroup;
     }
-    *guard = id->hi >= teams;
-    if (*guard) {
-        fx_k_if(k, fx_k_lt(k, id, fx_k_int(k, teams)));
-        id = fx_k_bound(k, id, 0, teams - 1);
-    }
+    id = fx_k_guard(k, id, teams, guard);
     fx_kx *unit = id;
     if (part)
         *part = fx_k_int(k, 0);

@@ -18,40 +18,21 @@ typedef struct shape {
     int64_t row_tiles, col_tiles, width; /* width: columns of a tile */
 } shape;
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Rows that waste little: most sums are kept in registers at 12 x 2 vectors of f32, half as many of f64. */
 static void choose(const fx_tile *t, shape *s) {
     bool wide = fx_dtype_size(t->acc) == 8;
     s->tn = t->cols > LANES && !wide ? 2 : 1;
     double best = 0;
     for (int tm = wide ? 8 : MOST_ROWS; tm >= 1; tm--) {
-        double rate = (double)tm / (tm + 2.0) * (double)t->rows / (double)(ceil_div(t->rows, tm) * tm);
+        double rate = (double)tm / (tm + 2.0) * (double)t->rows / (double)(fx_ceil_div(t->rows, tm) * tm);
         if (rate > best) {
             best = rate;
             s->tm = tm;
         }
     }
     s->width = (int64_t)s->tn * LANES;
-    s->row_tiles = ceil_div(t->rows, s->tm);
-    s->col_tiles = ceil_div(t->cols, s->width);
-}
-
-/* Workgroup number within [0, n); *guard: an if is open. */
-static fx_kx *group_number(fx_emit *e, int64_t n, bool *guard) {
-    fx_kir *k = &e->k;
-    fx_kx *g = fx_emit_grid(e, n), *ok = fx_k_lt(k, g, fx_k_int(k, n));
-    *guard = !fx_kx_is_const(ok);
-    if (!*guard)
-        return g;
-    fx_k_if(k, ok);
-    return fx_k_bound(k, g, 0, n - 1);
+    s->row_tiles = fx_ceil_div(t->rows, s->tm);
+    s->col_tiles = fx_ceil_div(t->cols, s->width);
 }
 
 /* ---- packing ---- */
@@ -59,27 +40,23 @@ static fx_kx *group_number(fx_emit *e, int64_t n, bool *guard) {
 /* Copies the operand into `temp`: [batch][tile][depth][wide], an element a lane, `wide` elements across. */
 static fx_status pack(fx_emit *e, const fx_group *g, fx_tile *t, bool of_rows, int64_t tiles, int64_t wide, int temp) {
     fx_kir *k = &e->k;
-    int64_t across = of_rows ? t->rows : t->cols, chunk = least(t->depth, DEPTH_CHUNK), chunks = ceil_div(t->depth, chunk);
-    bool guard;
+    int64_t across = of_rows ? t->rows : t->cols, chunk = t->depth < DEPTH_CHUNK ? t->depth : DEPTH_CHUNK, chunks = fx_ceil_div(t->depth, chunk);
+    int64_t groups = t->batch * tiles * chunks;
+    bool guard, some;
     k->workgroup[0] = LANES;
-    fx_kx *n = group_number(e, t->batch * tiles * chunks, &guard);
+    fx_kx *n = fx_k_guard(k, fx_emit_grid(e, groups), groups, &guard);
     fx_kx *part = fx_k_mulc(k, fx_k_mod(k, n, chunks), chunk), *rest = fx_k_div(k, n, chunks);
     fx_kx *tile = fx_k_mod(k, rest, tiles), *b = fx_k_div(k, rest, tiles), *lane = fx_k_builtin(k, FX_KB_LANE, LANES);
     fx_kx *end = fx_k_min(k, fx_k_addc(k, part, chunk), fx_k_int(k, t->depth));
     fx_kx *d = fx_k_bound(k, fx_k_for(k, part, end, 1, false), 0, t->depth - 1);
     int arg = fx_lower_arg(&e->lo, temp, t->acc);
     for (int64_t c = 0; c < wide; c += LANES) {
-        fx_kx *in = fx_k_addc(k, lane, c), *fits = fx_k_lt(k, in, fx_k_int(k, wide));
-        bool part_lanes = !fx_kx_is_const(fits);
-        if (part_lanes) {
-            fx_k_if(k, fits);
-            in = fx_k_bound(k, in, c, wide - 1);
-        }
+        fx_kx *in = fx_k_guard(k, fx_k_addc(k, lane, c), wide, &some);
         fx_kx *at = fx_k_min(k, fx_k_add(k, fx_k_mulc(k, tile, wide), in), fx_k_int(k, across - 1));
         fx_kx *x = fx_k_let(k, of_rows ? fx_tile_row(t, b, at, d) : fx_tile_col(t, b, d, at));
         fx_kx *row = fx_k_add(k, fx_k_mulc(k, fx_k_add(k, fx_k_mulc(k, b, tiles), tile), t->depth), d);
         fx_k_store(k, arg, fx_k_add(k, fx_k_mulc(k, row, wide), in), x);
-        if (part_lanes)
+        if (some)
             fx_k_end(k);
     }
     fx_k_end(k);
@@ -171,22 +148,12 @@ static bool match(const fx_emit *e, const fx_group *g) {
            c.m * c.n >= 4 * LANES;
 }
 
-/* Lanes run along what is stored contiguously, unless that side is too short for them. */
-static bool swapped(fx_emit *e, const fx_group *g) {
-    fx_tile t, u;
-    fx_tile_init(&t, e, g, false);
-    fx_tile_init(&u, e, g, true);
-    if (t.cols < LANES && t.rows > t.cols)
-        return true;
-    return !fx_tile_cols_contiguous(&t) && t.rows >= LANES && fx_tile_cols_contiguous(&u);
-}
-
 static fx_status emit(fx_emit *e, const fx_group *g) {
     fx_kir *k = &e->k;
     work w = {.rows = -1, .cols = -1};
     shape *s = &w.s;
-    bool swap = swapped(e, g), guard;
-    fx_tile_init(&w.t, e, g, swap);
+    bool guard;
+    fx_tile_init(&w.t, e, g, fx_tile_swapped(e, g, LANES));
     choose(&w.t, s);
     int64_t across = fx_tile_stride(&w.t, false, FX_TILE_ACROSS);
     bool cols_plain = fx_tile_plain(&w.t, false) && across == 1, rows_plain = fx_tile_plain(&w.t, true);
@@ -204,7 +171,8 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     }
     e->schedule = "contract.panels";
     k->workgroup[0] = LANES;
-    fx_kx *n = group_number(e, w.t.batch * s->row_tiles * s->col_tiles, &guard);
+    int64_t groups = w.t.batch * s->row_tiles * s->col_tiles;
+    fx_kx *n = fx_k_guard(k, fx_emit_grid(e, groups), groups, &guard);
     w.row_tile = fx_k_mod(k, n, s->row_tiles);
     w.col_tile = fx_k_mod(k, fx_k_div(k, n, s->row_tiles), s->col_tiles);
     w.b = fx_k_div(k, n, s->row_tiles * s->col_tiles);

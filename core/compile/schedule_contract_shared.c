@@ -26,10 +26,6 @@ typedef struct work {
     fx_kx *acc[MOST_PER][MOST_PER];
 } work;
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 static void choose_loads(const work *w, side *s, bool of_rows) {
     int depth = fx_tile_width(&w->t, of_rows, FX_TILE_DEPTH), across = fx_tile_width(&w->t, of_rows, FX_TILE_ACROSS);
     while (w->t.depth % depth)
@@ -80,7 +76,7 @@ static void sums(work *w, fx_kx *tr, fx_kx *tc) {
     for (int i = 0; i < w->per; i++)
         for (int j = 0; j < w->per; j++)
             w->acc[i][j] = fx_k_mut(k, fx_k_number(k, w->t.acc, 0));
-    int64_t blocks = ceil_div(w->t.depth, BK);
+    int64_t blocks = fx_ceil_div(w->t.depth, BK);
     fx_kx *zero = fx_k_int(k, 0), *step = fx_k_for(k, zero, fx_k_int(k, blocks), 1, false);
     fx_kx *k0 = fx_k_mulc(k, step, BK);
     stage(w, &w->row, true, k0);
@@ -146,7 +142,7 @@ static int64_t choose_block(const fx_device_caps *caps, const fx_tile *t, int *p
         if (threads > (int64_t)caps->max_invocations || threads > (int64_t)caps->max_workgroup[0] ||
             bytes > (int64_t)caps->shared_bytes)
             continue;
-        bool fills = ceil_div(t->rows, block) * ceil_div(t->cols, block) * t->batch >= 2 * units;
+        bool fills = fx_ceil_div(t->rows, block) * fx_ceil_div(t->cols, block) * t->batch >= 2 * units;
         bool fits = t->rows > block / 2 && t->cols > block / 2;
         if (block == 16 || (fills && fits))
             return block;
@@ -186,14 +182,10 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     w.threads = lanes * lanes;
     k->workgroup[0] = (uint32_t)w.threads;
 
-    int64_t row_tiles = ceil_div(w.t.rows, block), col_tiles = ceil_div(w.t.cols, block);
+    int64_t row_tiles = fx_ceil_div(w.t.rows, block), col_tiles = fx_ceil_div(w.t.cols, block);
     int64_t groups = row_tiles * col_tiles * w.t.batch;
-    fx_kx *grid = fx_emit_grid(e, groups), *ok = fx_k_lt(k, grid, fx_k_int(k, groups));
-    bool folded = !fx_kx_is_const(ok);
-    if (folded) { /* the same for the whole workgroup: barriers inside are fine */
-        fx_k_if(k, ok);
-        grid = fx_k_bound(k, grid, 0, groups - 1);
-    }
+    bool folded; /* the same for the whole workgroup: barriers inside are fine */
+    fx_kx *grid = fx_k_guard(k, fx_emit_grid(e, groups), groups, &folded);
     w.local = fx_k_builtin(k, FX_KB_LOCAL, w.threads);
     w.b = fx_k_div(k, grid, row_tiles * col_tiles);
     w.row0 = fx_k_mulc(k, fx_k_mod(k, fx_k_div(k, grid, col_tiles), row_tiles), block);

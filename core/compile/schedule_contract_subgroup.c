@@ -36,15 +36,11 @@ static double efficiency(int tm) {
     return tm >= 16 ? 1.0 : tm == 8 ? 0.85 : tm == 4 ? 0.6 : tm == 2 ? 0.35 : 0.2;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 static void choose_tile(const fx_tile *t, shape *s) {
     double best = 0;
     bool wide = fx_dtype_size(t->acc) == 8; /* twice the registers */
     for (int tm = wide ? 8 : 16; tm >= 1; tm /= 2) {
-        double rate = efficiency(tm) * (double)t->rows / (double)(ceil_div(t->rows, tm) * tm);
+        double rate = efficiency(tm) * (double)t->rows / (double)(fx_ceil_div(t->rows, tm) * tm);
         if (rate > best) {
             best = rate;
             s->tm = tm;
@@ -71,19 +67,19 @@ static void choose_loads(const fx_tile *t, shape *s) {
  * starting it, enough workgroups for all units, and the operand that is read again and again small. */
 static void choose_grid(const fx_tile *t, shape *s) {
     const fx_device_caps *c = t->e->caps;
-    s->row_tiles = ceil_div(t->rows, s->tm);
-    s->col_tiles = ceil_div(t->cols, s->lanes * s->tn);
+    s->row_tiles = fx_ceil_div(t->rows, s->tm);
+    s->col_tiles = fx_ceil_div(t->cols, s->lanes * s->tn);
     int64_t fma = (int64_t)s->tm * s->tn * s->lanes * t->depth, want = 100000, units = c->units ? c->units : 8;
     int64_t most = (int64_t)c->max_invocations / s->lanes;
     most = most < 16 ? most : 16;
-    s->stacked = ceil_div(want, fma > 0 ? fma : 1);
+    s->stacked = fx_ceil_div(want, fma > 0 ? fma : 1);
     if (t->batch > 1 && s->row_tiles <= most)
         s->stacked = s->row_tiles;
-    while (s->stacked > 1 && ceil_div(s->row_tiles, s->stacked) * s->col_tiles * t->batch < 8 * units)
+    while (s->stacked > 1 && fx_ceil_div(s->row_tiles, s->stacked) * s->col_tiles * t->batch < 8 * units)
         s->stacked--;
     s->stacked = s->stacked < most ? s->stacked : most;
     s->stacked = s->stacked < s->row_tiles ? s->stacked : s->row_tiles;
-    s->stacked = ceil_div(s->row_tiles, ceil_div(s->row_tiles, s->stacked));
+    s->stacked = fx_ceil_div(s->row_tiles, fx_ceil_div(s->row_tiles, s->stacked));
     double a = (double)t->rows * (double)t->depth, b = (double)t->cols * (double)t->depth, cache = 262144;
     double by_cols = a + (b <= cache ? b : b * (double)s->row_tiles);
     double by_rows = b + (a <= cache ? a : a * (double)s->col_tiles);
@@ -180,18 +176,6 @@ static void epilogue(work *w, fx_kx *const *col_raw) {
     }
 }
 
-static bool swapped(fx_emit *e, const fx_group *g, int64_t lanes) {
-    fx_tile t;
-    fx_tile_init(&t, e, g, false);
-    if (!fx_tile_cols_contiguous(&t) && t.rows >= lanes) {
-        fx_tile u;
-        fx_tile_init(&u, e, g, true);
-        if (fx_tile_cols_contiguous(&u))
-            return true;
-    }
-    return t.cols < lanes && t.rows > t.cols;
-}
-
 static bool match(const fx_emit *e, const fx_group *g) {
     fx_contraction c;
     const fx_device_caps *caps = e->caps;
@@ -208,7 +192,7 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     fx_kir *k = &e->k;
     work w = {.s.lanes = e->caps->subgroup_size};
     shape *s = &w.s;
-    fx_tile_init(&w.t, e, g, swapped(e, g, s->lanes));
+    fx_tile_init(&w.t, e, g, fx_tile_swapped(e, g, s->lanes));
     choose_tile(&w.t, s);
     choose_loads(&w.t, s);
     choose_grid(&w.t, s);
@@ -217,24 +201,15 @@ static fx_status emit(fx_emit *e, const fx_group *g) {
     if (e->caps->subgroup_min != e->caps->subgroup_max)
         k->subgroup_size = e->caps->subgroup_size;
 
-    int64_t row_groups = ceil_div(s->row_tiles, s->stacked), groups = row_groups * s->col_tiles * w.t.batch;
-    fx_kx *grid = fx_emit_grid(e, groups), *ok = fx_k_lt(k, grid, fx_k_int(k, groups));
-    bool folded = !fx_kx_is_const(ok);
-    if (folded) {
-        fx_k_if(k, ok);
-        grid = fx_k_bound(k, grid, 0, groups - 1);
-    }
+    int64_t row_groups = fx_ceil_div(s->row_tiles, s->stacked), groups = row_groups * s->col_tiles * w.t.batch;
+    bool folded, idle;
+    fx_kx *grid = fx_k_guard(k, fx_emit_grid(e, groups), groups, &folded);
     int64_t first = s->rows_first ? row_groups : s->col_tiles, second = s->rows_first ? s->col_tiles : row_groups;
     fx_kx *g0 = fx_k_mod(k, grid, first), *g1 = fx_k_mod(k, fx_k_div(k, grid, first), second);
     w.b = fx_k_div(k, grid, first * second);
     fx_kx *tile =
         fx_k_add(k, fx_k_mulc(k, s->rows_first ? g0 : g1, s->stacked), fx_k_builtin(k, FX_KB_SUBGROUP, s->stacked));
-    ok = fx_k_lt(k, tile, fx_k_int(k, s->row_tiles));
-    bool idle = !fx_kx_is_const(ok);
-    if (idle) {
-        fx_k_if(k, ok);
-        tile = fx_k_bound(k, tile, 0, s->row_tiles - 1);
-    }
+    tile = fx_k_guard(k, tile, s->row_tiles, &idle);
     w.row0 = fx_k_mulc(k, tile, s->tm);
     w.lane = fx_k_builtin(k, FX_KB_LANE, s->lanes);
     fx_kx *col0 = fx_k_mulc(k, s->rows_first ? g1 : g0, s->lanes * s->tn), *raw[MOST_VECTORS];

@@ -23,15 +23,8 @@ static bool match(const fx_emit *e, const fx_group *g) {
 
 /* Element `at` (in the order of the walk) of a line, as an index of the array. */
 static void place(fx_kir *k, const lines *l, fx_kx *line, fx_kx *at, fx_kx **idx) {
-    int64_t sizes[FX_MAX_RANK];
-    fx_kx *part[FX_MAX_RANK];
-    int m = 0;
-    for (int d = 0; d < l->spec->rank; d++)
-        if (d != l->dim)
-            sizes[m++] = l->spec->dims[d];
-    fx_k_delinearise(k, line, m, sizes, part);
-    for (int d = 0, o = 0; d < l->spec->rank; d++)
-        idx[d] = d == l->dim ? l->reverse ? fx_k_sub(k, fx_k_int(k, l->n - 1), at) : at : part[o++];
+    at = l->reverse ? fx_k_sub(k, fx_k_int(k, l->n - 1), at) : at;
+    fx_k_delinearise_around(k, line, l->spec->rank, l->spec->dims, l->dim, at, idx);
 }
 
 /* Opens lanes for `parts` parts of all lines; false: no guard to close. */

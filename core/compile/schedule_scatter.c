@@ -56,12 +56,7 @@ static fx_kx *block_lane(fx_emit *e, int64_t lanes, bool *guard) {
     k->workgroup[0] = (uint32_t)block;
     fx_kx *id = fx_k_add(k, fx_k_mulc(k, fx_emit_grid(e, (lanes + block - 1) / block), block),
                          fx_k_builtin(k, FX_KB_LOCAL, block));
-    *guard = id->hi >= lanes;
-    if (*guard) {
-        fx_k_if(k, fx_k_lt(k, id, fx_k_int(k, lanes)));
-        id = fx_k_bound(k, id, 0, lanes - 1);
-    }
-    return id;
+    return fx_k_guard(k, id, lanes, guard);
 }
 
 /* Splits a linear number over the dimensions that are full or those that aren't. */
@@ -135,15 +130,8 @@ static void update(fx_emit *e, const shape *s, int arg, fx_kx *i, fx_kx **idx, f
     fx_kir *k = &e->k;
     fx_lower *lo = &e->lo;
     fx_kx *at[FX_MAX_RANK], *start[FX_MAX_RANK], *uidx[FX_MAX_RANK], *hit = fx_k_bool(k, true), *zero = fx_k_int(k, 0);
-    int64_t sizes[FX_MAX_RANK];
-    fx_kx *part[FX_MAX_RANK];
-    int m = 0, loops = 0;
-    for (int d = 0; d < s->i->rank; d++)
-        if (d != s->vec)
-            sizes[m++] = s->i->dims[d];
-    fx_k_delinearise(k, i, m, sizes, part);
-    for (int d = 0, o = 0; d < s->i->rank; d++)
-        at[d] = d == s->vec ? zero : part[o++];
+    int loops = 0;
+    fx_k_delinearise_around(k, i, s->i->rank, s->i->dims, s->vec, zero, at);
     for (int d = 0; d < s->x->rank; d++)
         start[d] = zero;
     for (int j = 0; j < s->n_map; j++) {

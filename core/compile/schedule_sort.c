@@ -62,15 +62,7 @@ static fx_kx *precedes(fx_emit *e, const lines *l, fx_kx *const *other, fx_kx *c
 }
 
 static void place(fx_kir *k, const lines *l, fx_kx *line, fx_kx *at, fx_kx **idx) {
-    int64_t sizes[FX_MAX_RANK];
-    fx_kx *part[FX_MAX_RANK];
-    int m = 0;
-    for (int d = 0; d < l->spec->rank; d++)
-        if (d != l->dim)
-            sizes[m++] = l->spec->dims[d];
-    fx_k_delinearise(k, line, m, sizes, part);
-    for (int d = 0, o = 0; d < l->spec->rank; d++)
-        idx[d] = d == l->dim ? at : part[o++];
+    fx_k_delinearise_around(k, line, l->spec->rank, l->spec->dims, l->dim, at, idx);
 }
 
 static void values(fx_emit *e, const lines *l, fx_kx *line, fx_kx *at, fx_kx **x) {

@@ -28,12 +28,11 @@ typedef struct fx_render fx_render;
 
 typedef struct fx_dialect {
     fx_language language;
-    const char *types[FX_DTYPE_COUNT]; /* register types' names */
-    const char *unsigned_[FX_DTYPE_COUNT];
-    const char *memory[FX_DTYPE_COUNT]; /* of elements in buffers */
+    const char *const *types, *const *unsigned_; /* by register type: names */
+    const char *const *memory;                   /* by element type, in buffers */
     const char *const_;                 /* qualifier of locals */
     const char *builtin[FX_KB_COUNT];
-    const char *subgroup[FX_SUB_EXSCAN_ADD + 1]; /* patterns */
+    const char *subgroup[FX_SUB_EXSCAN_ADD + 1]; /* patterns; with lanes, of statements */
     const char *barrier;
     const char *unroll, *dont_unroll; /* before a loop; may be "" */
     const char *array[2];             /* around the initial values of a local array of type $T */
@@ -58,8 +57,9 @@ typedef struct fx_dialect {
 
 extern const fx_dialect fx_dialect_glsl, fx_dialect_c;
 
-/* What the languages share: rows in GLSL's spelling, whose casts and builtins the preludes of others define, and
+/* What the languages share: names of types; rows in GLSL's spelling, whose casts and builtins the preludes of others define, and
  * constants; f64 is the suffix of doubles. */
+extern const char *const fx_dialect_types[], *const fx_dialect_unsigned[], *const fx_dialect_memory[];
 extern const fx_dialect_fn fx_dialect_fns[];
 void fx_dialect_constant(fx_text *t, fx_dtype type, int64_t i, double f, const char *f64);
 

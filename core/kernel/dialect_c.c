@@ -91,6 +91,12 @@ static const char prelude[] =
     "#define fx_fma32(x, y, z) ((x) * (y) + (z))\n"
     "#define fx_fma64(x, y, z) ((x) * (y) + (z))\n"
     "#endif\n"
+    "#define FX_REDUCE(T, v, g, f) \\\n" /* in each subgroup, by halves */
+    "    for (int s = 0; s < FX_WIDTH; s += FX_SUBGROUP) { \\\n"
+    "        for (int h = FX_SUBGROUP / 2; h > 0; h /= 2) \\\n"
+    "            for (int l = s; l < s + h && l + h < FX_WIDTH; l++) { const T a = g[l], b = g[l + h]; g[l] = f; } \\\n"
+    "        for (int l = s; l < s + FX_SUBGROUP && l < FX_WIDTH; l++) v[l] = g[s]; \\\n"
+    "    }\n"
     "#define precise\n"
     "#define true ((bool)1)\n"
     "#define false ((bool)0)\n"
@@ -163,35 +169,20 @@ static void kernel(fx_render *r, fx_text *o, const char *functions, const char *
                 "    const int gx = int(g %% groups[0]), gy = int(g / groups[0] %% groups[1]), gz = int(g / groups[0] / "
                 "groups[1]);\n"
                 "    for (int sg = 0; sg < %lld; sg++) {\n"
-                "    enum { FX_SUBGROUP = %lld, FX_WX = %u, FX_WY = %u };\n",
-                (long long)l->subgroups, (long long)l->subgroup, k->workgroup[0], k->workgroup[1]);
+                "    enum { FX_WIDTH = %lld, FX_SUBGROUP = %lld, FX_WX = %u, FX_WY = %u };\n",
+                (long long)l->subgroups, (long long)l->width, (long long)l->subgroup, k->workgroup[0], k->workgroup[1]);
     fx_text_str(o, body);
     fx_text_str(o, "    }\n    }\n}\n");
 }
 
+/* Exchanges between lanes are statements: from array $1 of all lanes' operands to array $0; $2 is a lane, delta or mask. */
+#define EACH "FX_LANES for (int l = 0; l < FX_WIDTH; l++) $0[l] = "
+
 const fx_dialect fx_dialect_c = {
     .language = FX_LANGUAGE_C,
-    .types = {[FX_BOOL] = "bool",
-              [FX_S32] = "int",
-              [FX_U32] = "uint",
-              [FX_S64] = "int64_t",
-              [FX_U64] = "uint64_t",
-              [FX_F32] = "float",
-              [FX_F64] = "double"},
-    .unsigned_ = {[FX_S32] = "uint", [FX_U32] = "uint", [FX_S64] = "uint64_t", [FX_U64] = "uint64_t"},
-    .memory = {[FX_BOOL] = "uint8_t",
-               [FX_S8] = "int8_t",
-               [FX_U8] = "uint8_t",
-               [FX_S16] = "int16_t",
-               [FX_U16] = "uint16_t",
-               [FX_S32] = "int",
-               [FX_U32] = "uint",
-               [FX_S64] = "int64_t",
-               [FX_U64] = "uint64_t",
-               [FX_F16] = "uint16_t",
-               [FX_BF16] = "uint16_t",
-               [FX_F32] = "float",
-               [FX_F64] = "double"},
+    .types = fx_dialect_types,
+    .unsigned_ = fx_dialect_unsigned,
+    .memory = fx_dialect_memory,
     .const_ = "const ",
     .builtin = {[FX_KB_GROUP_X] = "gx",
                 [FX_KB_GROUP_Y] = "gy",
@@ -201,6 +192,21 @@ const fx_dialect fx_dialect_c = {
                 [FX_KB_LOCAL_Y] = "((sg * FX_SUBGROUP + l) / FX_WX % FX_WY)",
                 [FX_KB_LANE] = "(l % FX_SUBGROUP)",
                 [FX_KB_SUBGROUP] = "sg"},
+    .subgroup = {[FX_SUB_BROADCAST] = EACH "$1[l - l % FX_SUBGROUP + ($2)];",
+                 [FX_SUB_SHUFFLE] = EACH "$1[l - l % FX_SUBGROUP + ($2)];",
+                 [FX_SUB_SHUFFLE_DOWN] =
+                     EACH "$1[l % FX_SUBGROUP + ($2) < FX_SUBGROUP && l + ($2) < FX_WIDTH ? l + ($2) : l];",
+                 [FX_SUB_SHUFFLE_XOR] = EACH "$1[(l ^ ($2)) < FX_WIDTH ? l ^ ($2) : l];",
+                 [FX_SUB_ADD] = "FX_REDUCE($T, $0, $1, a + b)",
+                 [FX_SUB_MUL] = "FX_REDUCE($T, $0, $1, a * b)",
+                 [FX_SUB_MAX] = "FX_REDUCE($T, $0, $1, a > b ? a : b)",
+                 [FX_SUB_MIN] = "FX_REDUCE($T, $0, $1, a < b ? a : b)",
+                 [FX_SUB_AND] = "FX_REDUCE($T, $0, $1, a & b)",
+                 [FX_SUB_OR] = "FX_REDUCE($T, $0, $1, a | b)",
+                 [FX_SUB_XOR] = "FX_REDUCE($T, $0, $1, a ^ b)",
+                 [FX_SUB_SCAN_ADD] = "for (int l = 0; l < FX_WIDTH; l++) $0[l] = l % FX_SUBGROUP ? $0[l - 1] + $1[l] : $1[l];",
+                 [FX_SUB_EXSCAN_ADD] =
+                     "for (int l = 0; l < FX_WIDTH; l++) $0[l] = l % FX_SUBGROUP ? $0[l - 1] + $1[l - 1] : 0;"},
     .array = {"{", "}"},
     .lanes = true,
     .no_words = true,

@@ -1,4 +1,4 @@
-/* dialect_functions.c - functions by name and constants, in the subset that all kernel languages share: GLSL's spelling of casts
+/* dialect_functions.c - names of types, functions and constants, in the subset that all kernel languages share: GLSL's spelling of casts
  * (T(x)) and builtins, which the C prelude defines. */
 #include <math.h>
 #include <stdio.h>
@@ -240,6 +240,16 @@ const fx_dialect_fn fx_dialect_fns[] = {
      NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
+
+const char *const fx_dialect_types[FX_DTYPE_COUNT] = {
+    [FX_BOOL] = "bool",    [FX_S32] = "int",       [FX_U32] = "uint",  [FX_S64] = "int64_t",
+    [FX_U64] = "uint64_t", [FX_F32] = "float",     [FX_F64] = "double"};
+const char *const fx_dialect_unsigned[FX_DTYPE_COUNT] = {
+    [FX_S32] = "uint", [FX_U32] = "uint", [FX_S64] = "uint64_t", [FX_U64] = "uint64_t"};
+const char *const fx_dialect_memory[FX_DTYPE_COUNT] = {
+    [FX_BOOL] = "uint8_t", [FX_S8] = "int8_t",    [FX_U8] = "uint8_t",   [FX_S16] = "int16_t", [FX_U16] = "uint16_t",
+    [FX_S32] = "int",      [FX_U32] = "uint",     [FX_S64] = "int64_t",  [FX_U64] = "uint64_t", [FX_F16] = "uint16_t",
+    [FX_BF16] = "uint16_t", [FX_F32] = "float",   [FX_F64] = "double"};
 
 void fx_dialect_constant(fx_text *t, fx_dtype type, int64_t i, double f, const char *f64) {
     switch (type) {

@@ -61,7 +61,7 @@ int fx_k_arg(fx_kir *k, fx_dtype elem) {
         k->args = a;
         k->cap_arg = cap;
     }
-    k->args[k->n_arg] = (fx_karg){.elem = elem, .same_index = true};
+    k->args[k->n_arg] = (fx_karg){.elem = elem};
     return k->n_arg++;
 }
 
@@ -348,6 +348,14 @@ fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
     return fx_k_rename(k, x, lo > x->lo ? lo : x->lo, hi < x->hi ? hi : x->hi);
 }
 
+fx_kx *fx_k_guard(fx_kir *k, fx_kx *x, int64_t n, bool *guard) {
+    *guard = x->hi >= n;
+    if (!*guard)
+        return x;
+    fx_k_if(k, fx_k_lt(k, x, fx_k_int(k, n)));
+    return fx_k_bound(k, x, 0, n - 1);
+}
+
 fx_kx *fx_k_rename(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
     fx_kx *v = new_var(k, lo < INT32_MIN || hi > INT32_MAX ? FX_S64 : FX_S32, lo, hi, k->block->depth, false);
     fx_kstmt *s = append(k, k->block, FX_KS_LET);
@@ -358,7 +366,7 @@ fx_kx *fx_k_rename(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi) {
 
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index) {
     fx_karg *a = &k->args[arg];
-    a->reads = true;
+    a->reads = a->elsewhere = true;
     fx_dtype type = fx_kir_register(a->elem);
     fx_kx t = {
         .kop = FX_K_LOAD, .type = type, .elem = a->elem, .n = 1, .a = {index}, .i = arg, .pinned = a->writes, UNKNOWN};
@@ -372,7 +380,7 @@ bool fx_k_pack_ok(fx_dtype elem, int n) {
 
 void fx_k_loadv(fx_kir *k, int arg, fx_kx *index, int n, fx_kx **out) {
     fx_karg *a = &k->args[arg];
-    a->reads = true;
+    a->reads = a->elsewhere = true;
     fx_kx load = {.kop = FX_K_LOAD, .depth = index->depth, .pinned = index->pinned || a->writes};
     fx_kblock *b = home(k, &load);
     fx_kstmt *s = append(k, b, FX_KS_LOADV);

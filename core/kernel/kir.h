@@ -154,7 +154,7 @@ typedef struct fx_karg {
     fx_dtype elem;
     bool reads, writes;
     bool unaligned;  /* the address may be any multiple of the element's size: no words */
-    bool same_index; /* all reads are at fx_lower.in_place, where the same invocation stores */
+    bool elsewhere;  /* read at places that need not be where the same invocation stores (fx_lower.in_place) */
 } fx_karg;
 
 /* A kernel over segments does the same work on several sets of arrays. Its arguments are `fixed` ordinary ones, then
@@ -225,6 +225,8 @@ fx_kx *fx_k_select(fx_kir *k, fx_kx *c, fx_kx *a, fx_kx *b); /* any type */
 /* Row-major position of idx in dims, and back. */
 fx_kx *fx_k_linearise(fx_kir *k, int rank, const int64_t *dims, fx_kx *const *idx);
 void fx_k_delinearise(fx_kir *k, fx_kx *linear, int rank, const int64_t *dims, fx_kx **idx);
+/* The same over all dims but `dim` (which may be none of them), whose index is `at`. */
+void fx_k_delinearise_around(fx_kir *k, fx_kx *linear, int rank, const int64_t *dims, int dim, fx_kx *at, fx_kx **idx);
 
 /* Data. */
 fx_kx *fx_k_cast(fx_kir *k, fx_kx *a, fx_dtype type); /* plain; a wider or narrower integer whose range fits */
@@ -239,6 +241,8 @@ fx_kx *fx_k_fn(fx_kir *k, const char *name, fx_dtype elem, int n, fx_kx *const *
 fx_kx *fx_k_let(fx_kir *k, fx_kx *x); /* constants and variables stay as they are */
 /* x, which the caller knows to lie in [lo, hi] here (inside a guard): a variable with that range. */
 fx_kx *fx_k_bound(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi);
+/* x within [0, n): where its range doesn't say so, opens an if, which the caller closes when *guard says so. */
+fx_kx *fx_k_guard(fx_kir *k, fx_kx *x, int64_t n, bool *guard);
 fx_kx *fx_k_rename(fx_kir *k, fx_kx *x, int64_t lo, int64_t hi); /* the same, without regard to x's own range */
 fx_kx *fx_k_load(fx_kir *k, int arg, fx_kx *index);
 /* n consecutive elements as one word: quicker than n loads. n times the element's size in memory is 4 or 8 bytes,

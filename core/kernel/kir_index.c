@@ -371,6 +371,18 @@ void fx_k_delinearise(fx_kir *k, fx_kx *linear, int rank, const int64_t *dims, f
     }
 }
 
+void fx_k_delinearise_around(fx_kir *k, fx_kx *linear, int rank, const int64_t *dims, int dim, fx_kx *at, fx_kx **idx) {
+    int64_t sizes[FX_MAX_RANK];
+    fx_kx *part[FX_MAX_RANK];
+    int m = 0;
+    for (int d = 0; d < rank; d++)
+        if (d != dim)
+            sizes[m++] = dims[d];
+    fx_k_delinearise(k, linear, m, sizes, part);
+    for (int d = 0, o = 0; d < rank; d++)
+        idx[d] = d == dim ? at : part[o++];
+}
+
 bool fx_kx_depends(const fx_kx *x, const fx_kx *v) {
     if (x == v)
         return true;

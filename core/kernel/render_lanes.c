@@ -1,7 +1,6 @@
 /* render_lanes.c - regions of lanes as loops, and exchanges between lanes as loops over arrays. */
 #include <stdio.h>
 
-#include "core/base/error.h"
 #include "core/kernel/lanes.h"
 #include "core/kernel/render.h"
 
@@ -42,110 +41,40 @@ void fx_lanes_declare(fx_render *r, const fx_kvar *v, int n) {
     fx_text_fmt(&r->state->block[d], "[%lld];\n", (long long)r->lanes->width);
 }
 
-static const char *combine(fx_ksub sub) {
-    switch (sub) {
-    case FX_SUB_ADD:
-        return "a + b";
-    case FX_SUB_MUL:
-        return "a * b";
-    case FX_SUB_MAX:
-        return "a > b ? a : b";
-    case FX_SUB_MIN:
-        return "a < b ? a : b";
-    case FX_SUB_AND:
-        return "a & b";
-    case FX_SUB_OR:
-        return "a | b";
-    default:
-        return "a ^ b";
-    }
-}
-
-/* The loop `for l` over all lanes with one statement. */
-static void each(fx_render *r, const char *text) {
-    fx_lanes_open(r, r->region ? r->region : 1, r->region_depth);
-    line(r, r->state->depth);
-    fx_text_fmt(&r->state->block[r->state->depth], "%s\n", text);
-    fx_lanes_close(r);
+/* An array of the lanes' values of an expression, filled in the open region. */
+static void gather(fx_render *r, const char *type, const char *name, int id, const char *text) {
+    int d = r->region_depth;
+    line(r, d);
+    fx_text_fmt(&r->state->block[d], "FX_ALIGNED %s %s%d[%lld];\n", type, name, id, (long long)r->lanes->width);
+    line(r, d + 1);
+    fx_text_fmt(&r->state->block[d + 1], "%s%d[l] = %s;\n", name, id, text);
 }
 
 void fx_lanes_exchange(fx_render *r, const fx_kstmt *st, const char *x, const char *lane) {
-    const fx_lanes *l = r->lanes;
     const fx_kx *op = st->x;
-    int id = st->var->id, d = r->region_depth, S = (int)l->subgroup, W = (int)l->width;
-    const char *type = r->dialect->types[st->var->x->type];
-    fx_text *out = &r->state->block[d], text = {0};
-    bool varies = l->varying[id];
-    char first[24];
-    r->types |= FX_BIT(st->var->x->type);
-    line(r, d); /* the operands of all lanes, and where they take theirs from */
-    fx_text_fmt(out, "FX_ALIGNED %s g%d[%d];\n", type, id, W);
-    line(r, r->state->depth);
-    fx_text_fmt(&r->state->block[r->state->depth], "g%d[l] = %s;\n", id, x);
-    if (op->sub == FX_SUB_SHUFFLE || op->sub == FX_SUB_SHUFFLE_DOWN || op->sub == FX_SUB_SHUFFLE_XOR ||
-        op->sub == FX_SUB_BROADCAST) {
-        line(r, d);
-        fx_text_fmt(out, "int h%d[%d];\n", id, W);
-        line(r, r->state->depth);
-        fx_text_fmt(&r->state->block[r->state->depth], "h%d[l] = (int)(%s);\n", id, lane);
+    const fx_kvar *v = st->var;
+    const char *type = r->dialect->types[v->x->type];
+    bool varies = r->lanes->varying[v->id];
+    fx_text *out = &r->state->block[r->region_depth];
+    char to[24], from[24], other[24];
+    snprintf(to, sizeof to, "%s%d", varies ? "v" : "r", v->id);
+    snprintf(from, sizeof from, "g%d", v->id);
+    snprintf(other, sizeof other, "h%d[l]", v->id);
+    r->types |= FX_BIT(v->x->type);
+    gather(r, type, "g", v->id, x);
+    if (op->a[1] && fx_lanes_varies(r->lanes, op->a[1])) {
+        gather(r, "int", "h", v->id, lane);
+        lane = other;
     }
     fx_lanes_close(r);
-    if (varies) {
-        line(r, d);
-        fx_text_fmt(out, "FX_ALIGNED %s v%d[%d];\n", type, id, W);
+    const char *arg[3] = {to, from, lane};
+    line(r, r->state->depth);
+    fx_text_fmt(out, "FX_ALIGNED %s %s[%lld];\n", type, to, (long long)r->lanes->width);
+    line(r, r->state->depth);
+    fx_render_expand(r, out, r->dialect->subgroup[op->sub], v->x->type, arg);
+    fx_text_str(out, "\n");
+    if (!varies) {
+        line(r, r->state->depth);
+        fx_text_fmt(out, "const %s v%d = %s[0];\n", type, v->id, to);
     }
-    switch (op->sub) {
-    case FX_SUB_BROADCAST:
-        if (!varies) {
-            line(r, d);
-            fx_text_fmt(out, "const %s v%d = g%d[h%d[0]];\n", type, id, id, id);
-            return;
-        }
-        fx_text_fmt(&text, "v%d[l] = g%d[l / %d * %d + h%d[l]];", id, id, S, S, id);
-        break;
-    case FX_SUB_SHUFFLE:
-        fx_text_fmt(&text, "v%d[l] = g%d[(l / %d * %d + h%d[l] %% %d) %% %d];", id, id, S, S, id, S, W);
-        break;
-    case FX_SUB_SHUFFLE_DOWN:
-        fx_text_fmt(&text, "v%d[l] = g%d[l %% %d + h%d[l] < %d && l + h%d[l] < %d ? l + h%d[l] : l];", id, id, S, id, S, id,
-                    W, id);
-        break;
-    case FX_SUB_SHUFFLE_XOR:
-        if (W % S == 0)
-            fx_text_fmt(&text, "v%d[l] = g%d[l ^ h%d[l] & %d];", id, id, id, S - 1);
-        else
-            fx_text_fmt(&text, "v%d[l] = g%d[(l ^ h%d[l]) < %d ? l ^ h%d[l] : l];", id, id, id, W, id);
-        break;
-    case FX_SUB_SCAN_ADD:
-    case FX_SUB_EXSCAN_ADD:
-        snprintf(first, sizeof first, "g%d[l]", id);
-        line(r, d);
-        fx_text_fmt(out, "for (int l = 0; l < %d; l++) v%d[l] = l %% %d == 0 ? %s : v%d[l - 1] + g%d[%s];\n", W, id, S,
-                    op->sub == FX_SUB_SCAN_ADD ? first : "0", id, id, op->sub == FX_SUB_SCAN_ADD ? "l" : "l - 1");
-        return;
-    default: { /* a tree by halves in each subgroup */
-        line(r, d);
-        if (!varies)
-            fx_text_fmt(out, "%s v%d;\n", type, id);
-        fx_text_fmt(out, "    for (int s = 0; s < %d; s += %d) {\n", W, S);
-        line(r, d);
-        fx_text_fmt(out, "    const int n = %d - s < %d ? %d - s : %d;\n", W, S, W, S);
-        line(r, d);
-        fx_text_fmt(out, "    for (int h = %d; h > 0; h /= 2) for (int l = s; l < s + h; l++) if (l + h < s + n) {\n",
-                    S / 2);
-        line(r, d);
-        fx_text_fmt(out, "        const %s a = g%d[l], b = g%d[l + h]; g%d[l] = %s; }\n", type, id, id, id,
-                    combine(op->sub));
-        line(r, d);
-        if (varies)
-            fx_text_fmt(out, "    for (int l = s; l < s + n; l++) v%d[l] = g%d[s]; }\n", id, id);
-        else
-            fx_text_fmt(out, "    v%d = g%d[s]; }\n", id, id);
-        return;
-    }
-    }
-    each(r, text.s ? text.s : "");
-    if (text.failed)
-        r->state->status = fx_fail_oom(0);
-    fx_text_free(&text);
 }

@@ -56,13 +56,6 @@ static void note(fx_context *cx, const char *backend, const char *reason) {
     cx->missing = text;
 }
 
-/* The native device runs where it is asked for by name. */
-static bool hidden(const fx_options *opt, const char *backend) {
-    const char *device = fx_env_text(FX_ENV_device);
-    return !strcmp(backend, "cpu") && !(opt && opt->backends) && !fx_env_text(FX_ENV_visible_devices) &&
-           !(device && !strncmp(device, "cpu", 3));
-}
-
 static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     fx_device_info *infos = calloc(MOST_DEVICES, sizeof *infos);
     if (!infos)
@@ -71,7 +64,7 @@ static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     for (int b = 0; b < fx_backend_registry_count && st == FX_OK; b++) {
         const char *reason = NULL, *name = fx_backend_registry[b].name;
         int count = 0;
-        if (!wanted(opt, name) || hidden(opt, name))
+        if (!wanted(opt, name))
             continue;
         const fx_backend *backend = fx_backend_registry[b].get(&reason);
         if (!backend) {
@@ -96,7 +89,8 @@ static fx_status enumerate(fx_context *cx, const fx_options *opt) {
     return st;
 }
 
-/* Order of kinds among which the default is chosen: the native device comes after software ones. */
+/* Order of kinds among which the default is chosen: the native device comes after software ones, for its schedules are
+ * young yet. */
 static int rank(fx_device_kind kind) {
     return kind == FX_DEVICE_CPU ? 2 * FX_DEVICE_SOFTWARE + 1 : 2 * (int)kind;
 }

@@ -11,11 +11,6 @@
 #define UNUSED (void)t, (void)user
 #define F32(...) VALUES(FX_SPEC(FX_F32, CASE_COUNT(double, __VA_ARGS__)), __VA_ARGS__)
 
-static void free_all(int n, case_array *out) {
-    for (int i = 0; i < n; i++)
-        case_free(&out[i]);
-}
-
 /* ---- A-001 ---- */
 
 FN(gelus) {
@@ -70,14 +65,14 @@ void case_a001_gelu_stays_finite(const executor *e) {
     case_compare(e, "erf form", &out[1], by_erf, 1e-6, 1e-5);
     for (int i = 0; i < 9; i++)
         ck_assert(case_get(&out[0], i) <= 0 && case_get(&out[1], i) <= 0);
-    free_all(2, out);
+    case_free_all(2, out);
     double halves[16];
     for (int i = 0; i < 16; i++)
         halves[i] = 8 + 0.5 * i;
     case_call(e, TRACE(gelus, 2, b), ARGS(case_values(b, halves)), out);
     case_compare(e, "bf16 tanh form", &out[0], halves, 0, 0);
     case_compare(e, "bf16 erf form", &out[1], halves, 0, 0);
-    free_all(2, out);
+    case_free_all(2, out);
 }
 
 /* ---- A-003 ---- */
@@ -116,11 +111,11 @@ void case_a003_unaries_saturate(const executor *e) {
         case_array small = {FX_SPEC0(FX_F32), (float *)out[i].data + at};
         case_compare(e, names[i], &small, &want[i][at], 0, 1e-5);
     }
-    free_all(5, out);
+    case_free_all(5, out);
     case_call(e, TRACE(saturating, 5, two), ARGS(F32(INFINITY, -INFINITY)), out);
     for (int i = 0; i < 4; i++) /* silu of -inf is -inf * 0 in JAX too */
         case_compare(e, names[i], &out[i], ends[i], 1e-30, 0);
-    free_all(5, out);
+    case_free_all(5, out);
     case_check_func(e, "epilogue", TRACE(tanh_of_fourth_power, 1, FX_SPEC(FX_F32, 3)), 0, ARGS(F32(7, 40, -300)),
                     WANT(1, 1, 1), 1e-6, 0);
 }
@@ -153,7 +148,7 @@ void case_a005_softmax_of_masked_rows(const executor *e) {
             case_compare(e, "logsumexp", &out[2 * i + 1], &lse, 2e-6, 2e-6);
             free(want);
         }
-        free_all(6, out);
+        case_free_all(6, out);
     }
 }
 
@@ -193,7 +188,7 @@ void case_a007_layer_norm_far_from_zero(const executor *e) {
     case_call(e, f, args, out);
     for (int i = 0; i < 4; i++)
         case_compare(e, i ? "by hand" : "layer norm", &out[i], i == 2 ? across : want, 1e-4, 0);
-    free_all(4, out);
+    case_free_all(4, out);
     fx_model_destroy(m);
 }
 
@@ -244,7 +239,7 @@ static void softmax_of_zeros(const executor *e, fx_dtype d) {
     case_compare(e, "softmax", &out[0], p, 0, d == FX_BF16 ? 4e-3 : 2e-3); /* as an f16, 1/70000 has 8 bits */
     case_compare(e, "logsumexp", &out[1], &lse, 0, 4e-3);
     case_compare(e, "log softmax", &out[2], q, 0, 4e-3);
-    free_all(3, out);
+    case_free_all(3, out);
     free(p);
     free(q);
 }
@@ -317,7 +312,7 @@ void case_a023_infinities_survive(const executor *e) {
                 right = isinf(got);
             ck_assert_msg(right, "%s: %s of %g: got %g, want %g", e->name, names[i], x[j], got, w);
         }
-    free_all(OPS, out);
+    case_free_all(OPS, out);
 }
 
 /* ---- A-051 ---- */

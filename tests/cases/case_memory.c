@@ -19,11 +19,6 @@ static fx_val put(fx_val x, fx_val update, int64_t at) {
     return fx_dynamic_update_slice(x, update, start);
 }
 
-static void free_all(int n, case_array *out) {
-    for (int i = 0; i < n; i++)
-        case_free(&out[i]);
-}
-
 /* ---- A-027 ---- */
 
 /* fn of one iota, whose memory the run may take; compared with want, or with the formula ((a*i) mod m) + b. */
@@ -191,12 +186,12 @@ void case_a039_many_workgroups(const executor *e) {
     case_compare(e, "column sums", &out[1], columns, 0, 0);
     case_compare(e, "row sums of the transpose", &out[2], columns, 0, 0);
     check_last(e, "transpose", &out[3], transposed);
-    free_all(4, out);
+    case_free_all(4, out);
 
     case_call(e, TRACE(running_sums, 2, ones), ARGS(case_full(ones, 1)), out);
     check_last(e, "running sum of axis 0", &out[0], row_number);
     check_last(e, "running sum of axis 1", &out[1], place);
-    free_all(2, out);
+    case_free_all(2, out);
 
     fx_spec as = FX_SPEC(FX_F32, MANY - 1, 1, 2), bs = FX_SPEC(FX_F32, MANY - 1, 2, 1);
     a = case_full(as, 1), b = case_full(bs, 2);
@@ -277,7 +272,7 @@ static void optimizer_of_many(const executor *e) {
             want[j] = 3 * j % 17 + i - 0.5 * (5 * j % 13 - 6);
         case_compare(e, "update of many arrays", &out[i], want, 0, 0);
     }
-    free_all(UPDATED, out);
+    case_free_all(UPDATED, out);
 }
 
 void case_a047_limits_of_a_kernel(const executor *e) {
@@ -300,7 +295,7 @@ void case_a047_limits_of_a_kernel(const executor *e) {
             want[i] = i + k;
         case_compare(e, "20 results", &out[k], want, 0, 0);
     }
-    free_all(20, out);
+    case_free_all(20, out);
     for (int k = 0; k < 100; k++) {
         in[k] = FX_SPEC(FX_S32, 3);
         args[k] = case_formula(in[k], 1, 3, k);

@@ -12,18 +12,6 @@
 #define F32(...) VALUES(FX_SPEC(FX_F32, CASE_COUNT(double, __VA_ARGS__)), __VA_ARGS__)
 #define SCALAR FX_SPEC0(FX_F32)
 
-static fx_func *trace_with(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out) {
-    fx_func *f;
-    fx_status st = fx_trace_func(fn, user, n_in, in, n_out, &f);
-    ck_assert_msg(st == FX_OK, "%s", fx_last_error());
-    return f;
-}
-
-static void free_all(int n, case_array *out) {
-    for (int i = 0; i < n; i++)
-        case_free(&out[i]);
-}
-
 /* ---- C-003 ---- */
 
 /* w, the gradients of each step, rate -> w after each step. user: the weight decay. */
@@ -64,7 +52,7 @@ static void adamw(const executor *e, const char *what, fx_trace_fn fn, int steps
     case_call(e, case_trace(fn, steps + 2, in, steps), args, out);
     for (int i = 0; i < steps; i++)
         case_compare(e, what, &out[i], &want[i], 2e-7, 0);
-    free_all(steps, out);
+    case_free_all(steps, out);
 }
 
 void case_c003_adamw_steps(const executor *e) {
@@ -124,7 +112,7 @@ void case_c005_what_decays(const executor *e) {
     args[u.n] = case_full(SCALAR, 0.1);
     ck_assert_int_eq(matrices, 6); /* patches, qkv, out, fc1, fc2, head */
     ck_assert_int_eq(u.n, 6 + 6 + 2 * 3 + 2);
-    case_call(e, trace_with(update_by_zero, &u, u.n + 1, in, u.n), args, out);
+    case_call(e, case_trace_with(update_by_zero, &u, u.n + 1, in, u.n), args, out);
     for (int i = 0; i < u.n; i++) {
         const char *name = fx_model_param_name(u.m, i);
         bool matrix = strstr(name, "weight") && !strstr(name, "norm");
@@ -132,7 +120,7 @@ void case_c005_what_decays(const executor *e) {
             ck_assert_msg(fabs(case_get(&out[i], j) - (matrix ? 1.9 : 2)) <= (matrix ? 1e-6 : 0),
                           "%s: %s: got %g, want %g", e->name, name, case_get(&out[i], j), matrix ? 1.9 : 2);
     }
-    free_all(u.n, out);
+    case_free_all(u.n, out);
     fx_model_destroy((fx_model *)u.m);
 }
 
@@ -187,7 +175,7 @@ void case_c007_accumulated_gradients(const executor *e) {
             args[1 + 2 * i] = case_values(in[1 + 2 * i], x + at);
             args[2 + 2 * i] = case_values(in[2 + 2 * i], y + at);
         }
-        case_check_func(e, "split", trace_with(accumulate, &s, 1 + 2 * s.n, in, 1), 0, args, WANT(-1), 0, 1e-6);
+        case_check_func(e, "split", case_trace_with(accumulate, &s, 1 + 2 * s.n, in, 1), 0, args, WANT(-1), 0, 1e-6);
     }
     fx_spec logits = FX_SPEC(FX_F32, 8, 3), labels = FX_SPEC(FX_S32, 8);
     fx_func *f = TRACE(token_losses, 1, logits, labels);
@@ -217,7 +205,7 @@ static void loss(const executor *e, const char *what, fx_trace_fn fn, const doub
     case_compare(e, what, &out[0], &want, 1e-6, 0);
     if (grad)
         case_compare(e, what, &out[1], grad, 1e-6, 0);
-    free_all(2, out);
+    case_free_all(2, out);
 }
 
 void case_c009_ignored_targets_and_smoothing(const executor *e) {
@@ -282,7 +270,7 @@ static void clip(const executor *e, const char *what, fx_trace_fn fn, const doub
         ck_assert_msg(fabs(got[i] - want[i]) <= 1e-5 * fabs(want[i]), "%s: %s: element %d: got %.9g, want %.9g",
                       e->name, what, i, got[i], want[i]);
     case_compare(e, what, &out[2], &norm, 0, 1e-5);
-    free_all(3, out);
+    case_free_all(3, out);
 }
 
 void case_c013_one_global_norm(const executor *e) {

@@ -7,11 +7,20 @@
 
 #include "core/graph/trace.h"
 
-fx_func *case_trace(fx_trace_fn fn, int n_in, const fx_spec *in, int n_out) {
+fx_func *case_trace_with(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out) {
     fx_func *f;
-    fx_status st = fx_trace_func(fn, NULL, n_in, in, n_out, &f);
+    fx_status st = fx_trace_func(fn, user, n_in, in, n_out, &f);
     ck_assert_msg(st == FX_OK, "%s", fx_last_error());
     return f;
+}
+
+fx_func *case_trace(fx_trace_fn fn, int n_in, const fx_spec *in, int n_out) {
+    return case_trace_with(fn, NULL, n_in, in, n_out);
+}
+
+void case_free_all(int n, case_array *out) {
+    for (int i = 0; i < n; i++)
+        case_free(&out[i]);
 }
 
 fx_func *case_take(fx_status st, fx_func *from, fx_func *const *to) {

@@ -9,7 +9,9 @@
 enum { CASE_MAX = 8 };
 
 /* A traced function; fails the test when tracing does. */
-fx_func *case_trace(fx_trace_fn fn, int n_in, const fx_spec *in, int n_out);
+fx_func *case_trace_with(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out);
+fx_func *case_trace(fx_trace_fn fn, int n_in, const fx_spec *in, int n_out); /* user NULL */
+void case_free_all(int n, case_array *out);
 /* Fails the test when a transform did; returns its result and drops the function it came from. */
 fx_func *case_take(fx_status st, fx_func *from, fx_func *const *to);
 /* Runs f on args, which it frees, and drops f. */

@@ -11,18 +11,6 @@
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 #define AXES(...) ((const int[]){__VA_ARGS__})
 
-static fx_func *trace_with(fx_trace_fn fn, void *user, int n_in, const fx_spec *in, int n_out) {
-    fx_func *f;
-    fx_status st = fx_trace_func(fn, user, n_in, in, n_out, &f);
-    ck_assert_msg(st == FX_OK, "%s", fx_last_error());
-    return f;
-}
-
-static void free_all(int n, case_array *out) {
-    for (int i = 0; i < n; i++)
-        case_free(&out[i]);
-}
-
 /* ---- A-029 ---- */
 
 /* user: relu before step *user, or after the last one; -1: nowhere. */
@@ -71,11 +59,11 @@ void case_a029_views_in_a_chain(const executor *e) {
             }
             fx_spec s = FX_SPEC(k ? FX_F32 : FX_S32, 2, 3, 4, 5);
             case_array out[3];
-            case_call(e, trace_with(chain, &at, 1, &s, 3), ARGS(case_formula(s, 1, 120, 0)), out);
+            case_call(e, case_trace_with(chain, &at, 1, &s, 3), ARGS(case_formula(s, 1, 120, 0)), out);
             case_compare(e, "z", &out[0], z, 0, 0);
             case_compare(e, "r", &out[1], sums, 0, 0);
             case_compare(e, "w", &out[2], w, 0, 0);
-            free_all(3, out);
+            case_free_all(3, out);
             if (at == -1)
                 ck_assert(sums[0] == 200 && sums[9] == 272 && sums[15] == -84);
         }
@@ -126,7 +114,7 @@ void case_a031_every_length(const executor *e) {
                   ARGS(case_formula(s, 1, INT64_MAX, 1), case_formula(f, 37, n, 0), rows), out);
         for (int j = 0; j < 8; j++)
             case_compare(e, what, &out[j], want[j], 0, j == 7 ? 1e-6 : 0);
-        free_all(8, out);
+        case_free_all(8, out);
     }
 }
 

@@ -5,7 +5,7 @@
 # timeout N" a limit in seconds other than 300 (1800 for slow ones), "ctest: serial" runs it alone.
 # "ctest: vector widths" adds short runs, with the argument "brief", at each vector width of lavapipe, which
 # decides its subgroup size (LP_NATIVE_VECTOR_WIDTH 128, 256, 512: 4, 8, 16). "on cpu" adds a run, NAME_cpu, on
-# the native CPU device alone.
+# the native CPU device instead.
 # A program that can't try anything, since no device is there, ends with status 77: ctest counts it
 # as skipped, and tools/test fails when there are skips though drivers were found.
 # Tests write caches only below the build folder, and run with Vulkan validation where the
@@ -83,7 +83,7 @@ foreach(source ${sources})
     set_property(TEST ${name}_cpu PROPERTY LABELS slow)
     set_property(TEST ${name}_cpu PROPERTY SKIP_RETURN_CODE 77)
     set_property(TEST ${name}_cpu PROPERTY ENVIRONMENT ${FX_TEST_ENVIRONMENT} CK_TIMEOUT_MULTIPLIER=20
-                 FX_TEST_BACKEND=cpu FORNAX_VISIBLE_DEVICES=cpu:0)
+                 FX_TEST_BACKEND=cpu)
   endif()
 endforeach()
 

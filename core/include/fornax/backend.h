@@ -169,6 +169,8 @@ extern const int fx_backend_registry_count;
 
 /* For backends: records the error text and returns `status`. */
 FX_API fx_status fx_backend_fail(fx_status status, const char *fmt, ...) FX_PRINTF(2, 3);
+/* Do the bytes lie in the allocation? FX_INVALID_ARGUMENT if not; `what` names the use. */
+FX_API fx_status fx_backend_range_check(const fx_mem *mem, uint64_t offset, uint64_t bytes, const char *what);
 
 #ifdef __cplusplus
 }
