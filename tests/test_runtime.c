@@ -69,29 +69,35 @@ END_TEST
 
 static void product(fx_trace *t, const fx_val *in, fx_val *out, void *user) {
     (void)t, (void)user;
-    out[0] = fx_matmul(in[0], fx_transpose(in[1], (int[]){1, 0}));
+    out[0] = fx_matmul(fx_matmul(in[0], fx_transpose(in[1], (int[]){1, 0})), in[1]);
 }
 
-/* 24 columns in panels of 32, 48 deep, take as many bytes as the 64 x 24 results, which must not be put over them. */
+/* x w^T w. Where operands are packed, 24 columns in panels of 32, 48 deep, take as many bytes as the 64 x 24 elements of
+ * x w^T, which must not be put over them. */
 START_TEST(a_result_lies_over_nothing_that_is_still_read) {
     enum { M = 64, N = 24, K = 48 };
-    static float x[M * K], w[N * K], y[M * N];
+    static float x[M * K], w[N * K], first[M * N], y[M * K];
     for (int i = 0; i < M * K; i++)
         x[i] = (float)(i % 7 - 3);
     for (int i = 0; i < N * K; i++)
         w[i] = (float)(i % 5 - 2);
+    for (int i = 0; i < M * N; i++)
+        for (int k = 0; k < K; k++)
+            first[i] += x[i / N * K + k] * w[i % N * K + k];
     FOR_EACH_DEVICE(d) {
         const fx_spec specs[] = {FX_SPEC(FX_F32, M, K), FX_SPEC(FX_F32, N, K)};
         fx_exec *e = make(d, product, 2, specs, 1, NULL);
         fx_array *in[] = {array(d, specs[0], x), array(d, specs[1], w)}, *out[1];
         OK(fx_run(e, in, out));
         OK(fx_array_read(out[0], y, sizeof y));
-        for (int i = 0; i < M * N; i++) {
-            float want = 0;
-            for (int k = 0; k < K; k++)
-                want += x[i / N * K + k] * w[i % N * K + k];
-            ck_assert_msg(y[i] == want, "%s: element %d: %g, not %g", fx_device_uri(d), i, (double)y[i], (double)want);
-        }
+        for (int i = 0; i < M; i++)
+            for (int k = 0; k < K; k++) {
+                float want = 0;
+                for (int n = 0; n < N; n++)
+                    want += first[i * N + n] * w[n * K + k];
+                ck_assert_msg(y[i * K + k] == want, "%s: element %d, %d: %g, not %g", fx_device_uri(d), i, k,
+                              (double)y[i * K + k], (double)want);
+            }
         fx_array_unref(out[0]);
         fx_array_unref(in[0]);
         fx_array_unref(in[1]);
